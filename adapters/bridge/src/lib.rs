@@ -1,0 +1,1 @@
+//! What every adapter shares: envelopes, the fabric seam, names, outcomes, stores.

@@ -1,0 +1,1 @@
+//! Test kit: processes that die on drop, faulty relays, transcripts, one load generator.

@@ -1,0 +1,1 @@
+//! Real peers, scenarios, comparison benchmarks.

@@ -1,0 +1,1 @@
+//! Identity, addresses, topics, filters, limits and codes of weida; no I/O.

@@ -1,0 +1,1 @@
+//! The weida wire codec: frames, strict CBOR headers, negotiation; no I/O.

@@ -1,0 +1,3 @@
+//! The weida command.
+
+fn main() {}
