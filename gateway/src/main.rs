@@ -1,3 +1,7 @@
-//! The gateway process.
+//! The gateway process: everything is in the library, so that tests reach it.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    weida_gateway::cli::main()
+}

@@ -1,0 +1,1 @@
+//! Configuration: the file as written, and the checked values that travel.

@@ -1,0 +1,1 @@
+//! Log output: text for people, JSON lines for collectors, always on stderr.
