@@ -1,0 +1,1 @@
+//! Entry points shared by the fuzz targets and their replay in the normal tests.
