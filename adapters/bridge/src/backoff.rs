@@ -36,10 +36,10 @@ impl Backoff {
 
     /// Steps from `base` to `cap`; `jitter` is clamped to 0..=1, and a cap below the base is the base.
     ///
-    /// A base of zero is taken as one millisecond: an endless loop of dialling at once is never meant.
+    /// Both are cut at a day, past which a delay is no reconnect any more. A base of zero is taken as one millisecond: an endless loop of dialling at once is never meant.
     #[must_use]
     pub fn new(base: Duration, cap: Duration, jitter: f64) -> Self {
-        let base = base.max(Duration::from_millis(1));
+        let base = base.clamp(Duration::from_millis(1), LONGEST);
         let jitter = if jitter.is_finite() {
             jitter.clamp(0.0, 1.0)
         } else {
@@ -47,7 +47,7 @@ impl Backoff {
         };
         Self {
             base,
-            cap: cap.max(base),
+            cap: cap.clamp(base, LONGEST),
             jitter,
             step: base,
         }
@@ -71,6 +71,8 @@ impl Default for Backoff {
         Self::new(Self::BASE, Self::CAP, Self::JITTER)
     }
 }
+
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 #[cfg(test)]
 mod tests {

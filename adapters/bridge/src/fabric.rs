@@ -27,7 +27,7 @@ pub use deliveries::{
 /// A future on the heap, as every service of a route answers with.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What an adapter sees of weida. Implemented by the gateway.
+/// What an adapter sees of weida. Implemented by the gateway, and by `MemoryFabric` for tests.
 pub trait Fabric: Send + Sync + fmt::Debug + 'static {
     /// The service of one ingress route: its whole policy stack with weida at the end.
     ///

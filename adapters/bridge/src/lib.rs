@@ -12,7 +12,7 @@
 //! | Under which rule? | [`route`] |
 //! | How is it named on the other side? | [`names`] |
 //! | What became of it? | [`outcome`], counted by [`ledger`] |
-//! | How do adapters and weida meet? | [`fabric`] |
+//! | How do adapters and weida meet? | [`fabric`]; `memory` for tests |
 //! | Whose is it? | [`session`] |
 //! | What outlives a connection? | [`store`] |
 //! | How much, how long? | [`limits`], [`backoff`], [`scope`] |
@@ -22,6 +22,8 @@ pub mod envelope;
 pub mod fabric;
 pub mod ledger;
 pub mod limits;
+#[cfg(feature = "test-util")]
+pub mod memory;
 pub mod names;
 pub mod outcome;
 pub mod route;
@@ -39,6 +41,8 @@ pub use fabric::{
 };
 pub use ledger::{Ledger, LedgerSnapshot, Life};
 pub use limits::Limits;
+#[cfg(feature = "test-util")]
+pub use memory::MemoryFabric;
 pub use names::{Captures, NameError, Space, Template, TemplateError, WEIDA};
 pub use outcome::{DropCause, Level, Outcome, Refusal, Reply};
 pub use route::{
