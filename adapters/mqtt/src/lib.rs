@@ -9,6 +9,7 @@ mod io;
 pub mod metrics;
 mod router;
 mod session;
+pub mod state;
 
 pub use auth::PasswordFileError;
 pub use config::{Config, ConfigError};

@@ -11,7 +11,10 @@ use super::{
 
 /// What [`Decoder::decode`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "a box would cost one allocation per packet")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would cost one allocation per packet"
+)]
 pub enum Decoded {
     /// A whole packet, taken off the buffer.
     Packet(Packet),

@@ -264,6 +264,12 @@ pub enum Violation {
     /// Nothing arrived for one and a half times the Keep Alive.
     #[error("keep alive expired")]
     KeepAliveTimeout,
+    /// No CONNECT within the handshake deadline; closed without an answer.
+    #[error("no CONNECT in time")]
+    ConnectTimeout,
+    /// CONNECT names an Authentication Method that we do not serve.
+    #[error("authentication method is not served")]
+    AuthMethodUnsupported,
     /// 3.1.1: empty ClientID without Clean Session.
     #[error("empty client identifier needs a clean session")]
     EmptyClientId,
@@ -321,7 +327,8 @@ impl Violation {
             Self::UserPropertyQuota { .. } => ReasonCode::QuotaExceeded,
             Self::PacketIdInUse { .. } => ReasonCode::PacketIdentifierInUse,
             Self::ReceiveMaximumExceeded { .. } => ReasonCode::ReceiveMaximumExceeded,
-            Self::KeepAliveTimeout => ReasonCode::KeepAliveTimeout,
+            Self::KeepAliveTimeout | Self::ConnectTimeout => ReasonCode::KeepAliveTimeout,
+            Self::AuthMethodUnsupported => ReasonCode::BadAuthenticationMethod,
             Self::EmptyClientId => ReasonCode::ClientIdentifierNotValid,
         }
     }
@@ -348,6 +355,17 @@ impl Violation {
             Self::PacketIdInUse { packet_id } => Some(*packet_id),
             _ => None,
         }
+    }
+
+    /// The same fact about the message with this identifier.
+    #[must_use]
+    pub(crate) const fn about(mut self, id: Option<PacketId>) -> Self {
+        if let Self::TopicTooBig { packet_id, .. } | Self::UserPropertyQuota { packet_id, .. } =
+            &mut self
+        {
+            *packet_id = id;
+        }
+        self
     }
 
     /// Stable id of the rule: `mqtt_3_5_NN` is row NN of the bad-input table, the others name their section.
@@ -400,6 +418,8 @@ impl Violation {
             Self::PacketIdInUse { .. } => "mqtt_3_4_id_in_use",
             Self::ReceiveMaximumExceeded { .. } => "mqtt_8_1_receive_maximum",
             Self::KeepAliveTimeout => "mqtt_8_3_keep_alive",
+            Self::ConnectTimeout => "mqtt_3_1_handshake_timeout",
+            Self::AuthMethodUnsupported => "mqtt_3_3_auth_method",
             Self::EmptyClientId => "mqtt_3_4_client_id",
         }
     }
