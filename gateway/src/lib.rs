@@ -5,4 +5,6 @@
 
 pub mod cli;
 pub mod config;
+pub mod grants;
 pub mod logging;
+pub mod policy;
