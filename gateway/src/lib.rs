@@ -6,5 +6,6 @@
 pub mod cli;
 pub mod config;
 pub mod grants;
+pub mod identity;
 pub mod logging;
 pub mod policy;

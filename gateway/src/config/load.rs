@@ -45,17 +45,7 @@ impl Input {
 /// The report with every finding when one of them is an error.
 pub fn load(input: &Input) -> Result<(Config, Report), Report> {
     let mut report = Report::default();
-    let mut document = Table::default();
-    if let Some(table) = read_file(&input.file, &mut report) {
-        document = table;
-    }
-    let folder = parent(&input.file);
-    for file in conf_d(&folder, &mut report) {
-        if let Some(table) = read_file(&file, &mut report) {
-            merge(&mut document, table, "", &mut report);
-        }
-    }
-    environment::apply(&mut document, &input.environment, &mut report);
+    let (document, folder) = read(input, &mut report);
     schema::walk(&document, &mut report);
     // A document that did not parse would only repeat itself as missing keys.
     let parsed = !report
@@ -70,6 +60,34 @@ pub fn load(input: &Input) -> Result<(Config, Report), Report> {
         Some(config) if !report.has_errors() => Ok((config, report)),
         _ => Err(report),
     }
+}
+
+/// The file, `conf.d` and the environment as one document, and the folder that relative paths start from.
+fn read(input: &Input, report: &mut Report) -> (Table, PathBuf) {
+    let mut document = read_file(&input.file, report).unwrap_or_default();
+    let folder = parent(&input.file);
+    for file in conf_d(&folder, report) {
+        if let Some(table) = read_file(&file, report) {
+            merge(&mut document, table, "", report);
+        }
+    }
+    environment::apply(&mut document, &input.environment, report);
+    (document, folder)
+}
+
+/// The password files that `[[credential]]` names, which need not exist yet; nothing else is checked.
+///
+/// # Errors
+///
+/// The report when a file can't be read or parsed.
+pub fn credential_files(input: &Input) -> Result<Vec<PathBuf>, Report> {
+    let mut report = Report::default();
+    let (document, folder) = read(input, &mut report);
+    if report.has_errors() {
+        report.sort();
+        return Err(report);
+    }
+    Ok(build::credential_files(&document, &folder))
 }
 
 /// The folder that relative paths of the file start from.

@@ -19,7 +19,8 @@ mod tree;
 mod units;
 pub mod valid;
 
-pub use load::{Input, load};
+pub use build::summary;
+pub use load::{Input, credential_files, load};
 pub use reference::{later_keys, reference};
 pub use report::{Finding, Report, Severity};
 pub use valid::Config;

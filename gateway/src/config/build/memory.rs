@@ -59,14 +59,14 @@ pub(super) fn check(
 }
 
 /// Sessions times what one may hold: its queue, its write buffer and one message being read.
-pub(crate) fn worst_case(mqtt: &MqttListen) -> u64 {
+pub(super) fn worst_case(mqtt: &MqttListen) -> u64 {
     let one = (mqtt.queue_bytes as u64)
         .saturating_add(WRITE_BUFFER_BYTES)
         .saturating_add(mqtt.max_message_bytes as u64);
     one.saturating_mul(mqtt.max_sessions as u64)
 }
 
-fn about(bytes: u64) -> String {
+pub(super) fn about(bytes: u64) -> String {
     match bytes {
         0..1_048_576 => show_size(bytes),
         1_048_576..1_073_741_824 => format!("{} MiB", bytes >> 20),

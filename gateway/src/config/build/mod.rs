@@ -62,6 +62,41 @@ pub(crate) fn build(
     })
 }
 
+/// The password files that the document names.
+pub(crate) fn credential_files(document: &Table, folder: &Path) -> Vec<std::path::PathBuf> {
+    let root = View::new(document, &Origin::Whole, String::new());
+    let tables = root.tables("credential");
+    tables
+        .iter()
+        .filter_map(|it| it.text("file"))
+        .map(|it| Folder(folder).path(it.text))
+        .collect()
+}
+
+/// One line about a good configuration: what it has, and the most memory its clients may make it hold.
+#[must_use]
+pub fn summary(config: &Config) -> String {
+    let plural =
+        |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let sessions: u64 = config
+        .mqtt_listeners()
+        .map(|(_, mqtt)| memory::worst_case(mqtt))
+        .sum();
+    let buffers: u64 = config
+        .routes
+        .iter()
+        .map(|route| route.buffer.bytes as u64)
+        .sum();
+    format!(
+        "{}, {}, {}; at worst {} for sessions and {} for routes",
+        plural(config.listen.len(), "listener"),
+        plural(config.routes.len(), "route"),
+        plural(config.grants.len(), "grant"),
+        memory::about(sessions),
+        memory::about(buffers),
+    )
+}
+
 /// The folder that relative paths start from.
 pub(crate) struct Folder<'a>(&'a Path);
 
