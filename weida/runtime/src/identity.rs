@@ -23,6 +23,8 @@ mod files;
 mod generate;
 mod pem;
 mod source;
+#[cfg(all(test, feature = "generate"))]
+mod tests;
 
 pub use events::{IdentityEvent, IdentityEvents};
 pub use files::FilesOptions;
