@@ -322,3 +322,6 @@ impl Retry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -346,3 +346,6 @@ impl Default for Causes {
         Self([0; CAUSES])
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -509,3 +509,6 @@ fn push_code(byte: u8, out: &mut String) {
 fn memchr_percent(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|byte| *byte == b'%')
 }
+
+#[cfg(test)]
+mod tests;

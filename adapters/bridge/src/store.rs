@@ -15,12 +15,16 @@ use tokio::sync::oneshot;
 use crate::fabric::BoxFuture;
 
 mod batch;
+#[cfg(feature = "test-util")]
+pub mod contract;
 mod memory;
 
 pub use batch::{Batch, KeyRange, Write};
 pub use memory::MemoryStore;
 
 /// Ordered keys and values, shared by everything that outlives a connection. Object safe; every method takes `&self`.
+///
+/// The module `contract` (feature `test-util`) is the suite that every engine passes.
 ///
 /// Futures own what they need: a future that is dropped before it resolves may have written or not, never half.
 pub trait Store: Send + Sync + fmt::Debug + 'static {
@@ -199,3 +203,6 @@ pub fn key_hash(fields: &[&[u8]]) -> [u8; 16] {
     key.copy_from_slice(&digest[..16]);
     key
 }
+
+#[cfg(test)]
+mod tests;

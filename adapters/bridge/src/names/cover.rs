@@ -32,7 +32,7 @@ impl Space {
     pub fn cover(&self, target: &Self, filter: &str) -> Result<Cover, NameError> {
         self.check_result(filter)?;
         if filter.is_empty() {
-            return self.cover_empty(target);
+            return self.cover_empty(target, self.empty_filter_is_all);
         }
         let mut out = String::with_capacity(filter.len() + 8);
         let mut obligation = Obligation::None;
@@ -51,6 +51,9 @@ impl Space {
             if segments.peek().is_some() {
                 out.push(target.separator());
             }
+        }
+        if out.is_empty() {
+            return self.cover_empty(target, false);
         }
         target.check_result(&out)?;
         Ok(Cover {
@@ -133,7 +136,9 @@ impl Space {
         }
         let start = out.len();
         self.cross(target, segment, out);
-        if wild(target, &out[start..]) {
+        // A name may hold a wildcard's own spelling where a filter cannot: one level wider is the narrowest that has it.
+        let reads_as_wildcard = [target.one, target.rest].contains(&Some(&out[start..]));
+        if reads_as_wildcard || wild(target, &out[start..]) {
             out.truncate(start);
             out.push_str(target.one.ok_or(NameError::NoWildcard)?);
             return Ok(Obligation::Refilter);
@@ -141,8 +146,9 @@ impl Space {
         Ok(Obligation::None)
     }
 
-    fn cover_empty(&self, target: &Self) -> Result<Cover, NameError> {
-        let (wildcard, obligation) = if self.empty_filter_is_all {
+    /// The empty filter, or one that comes out empty where that would mean every name.
+    fn cover_empty(&self, target: &Self, meaning_all: bool) -> Result<Cover, NameError> {
+        let (wildcard, obligation) = if meaning_all {
             (target.rest, Obligation::None)
         } else if target.empty_filter_is_all {
             // The empty name alone cannot be asked for there; one segment is the narrowest filter that has it.
