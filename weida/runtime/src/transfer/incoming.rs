@@ -1,0 +1,205 @@
+//! The receiving side of a transfer.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, Bytes};
+use tokio::io::ReadBuf;
+use weida_core::{Error, Result, codes};
+
+use super::IncomingMeta;
+use crate::connection::{Connection, ConnectionId, RecvHalf};
+
+/// An inbound transfer: one receive stream and what its head said.
+///
+/// It is an `AsyncRead` of both `tokio` and `futures`. Reaching the end is just
+/// the end; nothing is sent for it. Dropping it before that refuses the rest
+/// with REJECTED. A read that fails means that the payload is not whole and
+/// must be discarded. `[weida TX-10, TX-12]`
+pub struct IncomingTransfer {
+    meta: IncomingMeta,
+    connection: Connection,
+    /// Payload that arrived with the head.
+    first: Bytes,
+    /// `None` once the end or a failure was seen.
+    stream: Option<RecvHalf>,
+}
+
+impl IncomingTransfer {
+    pub(crate) fn new(
+        connection: Connection,
+        stream: RecvHalf,
+        first: Bytes,
+        meta: IncomingMeta,
+    ) -> Self {
+        Self {
+            meta,
+            connection,
+            first,
+            stream: Some(stream),
+        }
+    }
+
+    /// What the frame head said, and whom the handshake proved.
+    pub fn meta(&self) -> &IncomingMeta {
+        &self.meta
+    }
+
+    pub(crate) fn meta_mut(&mut self) -> &mut IncomingMeta {
+        &mut self.meta
+    }
+
+    /// The connection this transfer arrived on; for accounting, not for
+    /// identity.
+    pub fn connection(&self) -> ConnectionId {
+        self.connection.id()
+    }
+
+    pub(crate) fn link(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The next bytes of the payload without copying them; `None` is the end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Canceled`] when the sender abandoned the payload; otherwise what
+    /// the connection was lost to.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: bytes are taken only as the future completes.
+    pub async fn read_chunk(&mut self, max_bytes: usize) -> Result<Option<Bytes>> {
+        poll_fn(|cx| self.poll_chunk(cx, max_bytes)).await
+    }
+
+    /// Reads the whole remaining payload into memory, at most `max_bytes`.
+    ///
+    /// The buffer grows with the bytes that arrive, never with a length the
+    /// sender claims, and holds at most one byte past the cap. `[weida TX-11]`
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] over the cap, and the rest is refused with
+    /// REJECTED; otherwise as [`IncomingTransfer::read_chunk`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Not safe: what the dropped future had read is lost.
+    pub async fn read_capped(&mut self, max_bytes: usize) -> Result<Vec<u8>> {
+        let mut payload = Vec::new();
+        loop {
+            // One byte of room past the cap tells "full" from "too long".
+            let room = (max_bytes - payload.len()).saturating_add(1);
+            let Some(chunk) = self.read_chunk(room).await? else {
+                return Ok(payload);
+            };
+            if chunk.len() > max_bytes - payload.len() {
+                self.stop(codes::REJECTED);
+                return Err(Error::LimitExceeded(None));
+            }
+            if payload.is_empty() {
+                // The common case is one chunk and no growth after it.
+                payload = chunk.into();
+            } else {
+                payload.extend_from_slice(&chunk);
+            }
+        }
+    }
+
+    /// [`IncomingTransfer::read_capped`], by value.
+    ///
+    /// # Errors
+    ///
+    /// As [`IncomingTransfer::read_capped`].
+    pub async fn collect(mut self, max_bytes: usize) -> Result<Vec<u8>> {
+        self.read_capped(max_bytes).await
+    }
+
+    /// Stops the stream with a code of the dispatch table.
+    pub(crate) fn refuse(mut self, code: u64) {
+        self.stop(code);
+    }
+
+    pub(super) fn stop(&mut self, code: u64) {
+        self.first = Bytes::new();
+        if let Some(mut stream) = self.stream.take() {
+            stream.stop(code);
+        }
+    }
+
+    fn poll_chunk(&mut self, cx: &mut Context<'_>, max: usize) -> Poll<Result<Option<Bytes>>> {
+        if !self.first.is_empty() {
+            let take = self.first.len().min(max.max(1));
+            return Poll::Ready(Ok(Some(self.first.split_to(take))));
+        }
+        let Some(stream) = &mut self.stream else {
+            return Poll::Ready(Ok(None));
+        };
+        match ready!(stream.poll_chunk(cx, max.max(1))) {
+            Ok(Some(chunk)) => Poll::Ready(Ok(Some(chunk))),
+            Ok(None) => {
+                self.stream = None;
+                Poll::Ready(Ok(None))
+            }
+            // Kept, so that every later read says the same and never "end".
+            Err(fail) => Poll::Ready(Err(self.connection.recv_error(fail))),
+        }
+    }
+
+    fn poll_read_into(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<io::Result<Bytes>> {
+        let chunk = ready!(self.poll_chunk(cx, room)).map_err(io::Error::from)?;
+        Poll::Ready(Ok(chunk.unwrap_or_default()))
+    }
+}
+
+impl tokio::io::AsyncRead for IncomingTransfer {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let chunk = ready!(self.get_mut().poll_read_into(cx, buf.remaining()))?;
+        buf.put_slice(&chunk);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl futures_io::AsyncRead for IncomingTransfer {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let mut chunk = ready!(self.get_mut().poll_read_into(cx, buf.len()))?;
+        let read = chunk.len();
+        chunk.copy_to_slice(&mut buf[..read]);
+        Poll::Ready(Ok(read))
+    }
+}
+
+impl Drop for IncomingTransfer {
+    fn drop(&mut self) {
+        // A payload read to its end has no stream left; anything else is
+        // refused. After an error the stop has nothing to reach.
+        self.stop(codes::REJECTED);
+    }
+}
+
+impl fmt::Debug for IncomingTransfer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IncomingTransfer")
+            .field("endpoint", &self.meta.endpoint)
+            .field("connection", &self.connection.id())
+            .finish_non_exhaustive()
+    }
+}
