@@ -188,6 +188,14 @@ impl<'a> Reader<'a> {
     /// Next item head. Allocates nothing; counts in it are still a stranger's numbers.
     #[inline]
     pub(crate) fn pull(&mut self) -> Result<Header, DecodeError> {
+        if let Some((header, rest)) = short_head(self.rest) {
+            self.rest = rest;
+            return Ok(header);
+        }
+        self.pull_any()
+    }
+
+    fn pull_any(&mut self) -> Result<Header, DecodeError> {
         let mut decoder = Decoder::from(self.rest);
         let header = decoder.pull().map_err(|error| match error {
             PullError::Io(_) => DecodeError::Truncated,
@@ -209,6 +217,28 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Heads that are one byte long, which nearly all of ours are: measured, this halves a decode.
+///
+/// `None` is no verdict: the pull decoder judges everything else.
+#[inline]
+fn short_head(bytes: &[u8]) -> Option<(Header, &[u8])> {
+    let (&initial, rest) = bytes.split_first()?;
+    let value = initial & 0x1F;
+    if value >= 24 {
+        return None;
+    }
+    let len = Some(usize::from(value));
+    let header = match initial >> 5 {
+        0 => Header::Positive(value.into()),
+        2 => Header::Bytes(len),
+        3 => Header::Text(len),
+        4 => Header::Array(len),
+        5 => Header::Map(len),
+        _ => return None,
+    };
+    Some((header, rest))
+}
+
 /// The error for a value of a known key that is something else.
 #[cold]
 const fn wrong(found: &Header, key: u64) -> DecodeError {
@@ -223,4 +253,26 @@ const fn wrong(found: &Header, key: u64) -> DecodeError {
 #[inline]
 pub(crate) fn utf8(bytes: &[u8], key: u64) -> Result<&str, DecodeError> {
     str::from_utf8(bytes).map_err(|_| DecodeError::NotUtf8 { key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The short cut says what the pull decoder says, or nothing.
+    #[test]
+    fn short_heads_agree_with_the_pull_decoder() {
+        let mut taken = 0;
+        for initial in 0..=u8::MAX {
+            let bytes = [initial, 0x01];
+            let Some((header, rest)) = short_head(&bytes) else {
+                continue;
+            };
+            let mut slow = Reader::new(&bytes);
+            assert_eq!(slow.pull_any(), Ok(header), "{initial:#04x}");
+            assert_eq!(slow.rest(), rest);
+            taken += 1;
+        }
+        assert_eq!((taken, short_head(&[])), (5 * 24, None));
+    }
 }

@@ -52,7 +52,20 @@ impl<'a, B: BufMut> Writer<'a, B> {
 
     #[inline]
     fn push(&mut self, header: Header) {
-        let Ok(()) = self.0.push(header);
+        // Almost every head of ours is one byte; the encoder's general path costs several times
+        // as much and writes the same.
+        let short = match header {
+            Header::Positive(value) if value < 24 => Some(value),
+            Header::Text(Some(len)) if len < 24 => Some(0x60 | len as u64),
+            Header::Map(Some(len)) if len < 24 => Some(0xA0 | len as u64),
+            _ => None,
+        };
+        match short.and_then(|initial| u8::try_from(initial).ok()) {
+            Some(initial) => self.raw(&[initial]),
+            None => {
+                let Ok(()) = self.0.push(header);
+            }
+        }
     }
 }
 
@@ -69,5 +82,26 @@ impl<B: BufMut> ciborium_io::Write for Append<'_, B> {
 
     fn flush(&mut self) -> Result<(), Infallible> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_heads_are_what_the_encoder_writes() {
+        for len in 0..30 {
+            for header in [
+                Header::Positive(len as u64),
+                Header::Text(Some(len)),
+                Header::Map(Some(len)),
+            ] {
+                let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+                Writer::new(&mut ours).push(header);
+                let Ok(()) = Encoder::from(Append(&mut theirs)).push(header);
+                assert_eq!(ours, theirs, "{header:?}");
+            }
+        }
     }
 }
