@@ -16,6 +16,52 @@
 //! | Whose is it? | [`session`] |
 //! | What outlives a connection? | [`store`] |
 //! | How much, how long? | [`limits`], [`backoff`], [`scope`] |
+//! | What do operators see? | [`metrics`] |
+//!
+//! # An ingress route, from the adapter's side
+//!
+//! ```
+//! use bytes::Bytes;
+//! use tokio::time::Instant;
+//! use tower_service::Service;
+//! use weida_bridge::names::{Captures, Space, Template, WEIDA};
+//! use weida_bridge::{AckOn, DropCause, Envelope, Ingress, Outcome, RouteId};
+//!
+//! // The adapter's own name space, as data.
+//! const SLASHES: Space = Space::new('/').one("+").rest("#").reserve("+#\0").refuse_empty();
+//!
+//! /// Hands one message on and says whether its source may be told "done".
+//! async fn bridge(ingress: &mut Ingress, template: &Template, name: &str, payload: Bytes) -> bool {
+//!     let captures = Captures::new(&SLASHES, "plant/#", name);
+//!     let topic = match template.render(&captures).map(weida_core::Topic::new) {
+//!         Ok(Ok(topic)) => topic,
+//!         Ok(Err(_too_long)) => return false,
+//!         Err(refused) => {
+//!             assert_eq!(refused.cause(), DropCause::BadName);
+//!             return false;
+//!         }
+//!     };
+//!     let envelope = Envelope::new(RouteId::new("readings"), topic, payload, Instant::now());
+//!     // Not ready: stop reading this source's messages, never its pings.
+//!     let Ok(ready) = ingress.ready().await else { return false };
+//!     ready.call(envelope).await.is_ok_and(|outcome| outcome.satisfies(AckOn::Receipt))
+//! }
+//!
+//! # #[cfg(feature = "test-util")]
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # use weida_bridge::{Fabric, MemoryFabric};
+//! let fabric = MemoryFabric::new();
+//! let probe = fabric.add_ingress("readings", Outcome::Receipt);
+//! let mut ingress = fabric.ingress(&RouteId::new("readings"))?;
+//! let template = Template::parse("{rest}", &WEIDA)?;
+//! assert!(bridge(&mut ingress, &template, "plant/7.1/temp", Bytes::from_static(b"21.5")).await);
+//! assert_eq!(probe.next().await.topic.as_str(), "7%2E1.temp");
+//!
+//! probe.answer(Outcome::Indeterminate);
+//! assert!(!bridge(&mut ingress, &template, "plant/7.1/temp", Bytes::from_static(b"21.5")).await);
+//! # Ok(()) }
+//! # #[cfg(not(feature = "test-util"))] fn main() {}
+//! ```
 
 pub mod backoff;
 pub mod envelope;
@@ -24,6 +70,7 @@ pub mod ledger;
 pub mod limits;
 #[cfg(feature = "test-util")]
 pub mod memory;
+pub mod metrics;
 pub mod names;
 pub mod outcome;
 pub mod route;
@@ -51,3 +98,8 @@ pub use route::{
 pub use scope::{Finished, Scope};
 pub use session::SessionKey;
 pub use store::{CommitToken, MemoryStore, Store, StoreError};
+
+/// The examples of the README run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
