@@ -3,18 +3,35 @@
 use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::filter::{LevelFilter, ParseError};
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use crate::config::valid::LogFormat;
+
+/// Why a text is no log filter.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// A word alone that is no level.
+    #[error("{0:?} is none of error, warn, info, debug, trace, off")]
+    Level(String),
+    /// Not of the form `target=level`.
+    #[error(transparent)]
+    Form(#[from] ParseError),
+}
 
 /// Reads a level (`info`) or a filter per target (`info,weida_mqtt=debug`).
 ///
 /// # Errors
 ///
-/// When it is neither.
-pub fn parse_filter(text: &str) -> Result<EnvFilter, ParseError> {
-    EnvFilter::builder().parse(text)
+/// When it is neither. A word alone is a level: a misspelled one must not become the name of a target.
+pub fn parse_filter(text: &str) -> Result<EnvFilter, FilterError> {
+    for word in text.split(',').map(str::trim) {
+        if !word.contains(['=', '[']) && word.parse::<LevelFilter>().is_err() {
+            return Err(FilterError::Level(word.to_owned()));
+        }
+    }
+    Ok(EnvFilter::builder().parse(text)?)
 }
 
 /// Starts logging for the whole process; only `main` calls it.

@@ -248,7 +248,8 @@ const IDENTITY: &[Key] = &[
     ),
 ];
 
-const PROTOCOLS: &[Word] = &[
+/// Words of `listen.protocol`.
+pub(crate) const PROTOCOLS: &[Word] = &[
     has("weida"),
     has("mqtt"),
     soon("amqp10"),

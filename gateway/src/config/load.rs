@@ -92,10 +92,7 @@ pub fn credential_files(input: &Input) -> Result<Vec<PathBuf>, Report> {
 
 /// The folder that relative paths of the file start from.
 fn parent(file: &Path) -> PathBuf {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
+    file.parent().map(Path::to_owned).unwrap_or_default()
 }
 
 fn read_file(path: &Path, report: &mut Report) -> Option<Table> {

@@ -171,6 +171,26 @@ impl Report {
         );
     }
 
+    /// A finding about a key whose value must not be repeated: the excerpt ends after the key.
+    pub(crate) fn about_secret(
+        &mut self,
+        code: &'static str,
+        severity: Severity,
+        at: &Origin,
+        path: &str,
+        message: impl Into<String>,
+        help: impl Into<Option<String>>,
+    ) {
+        let before = self.findings.len();
+        self.push(code, severity, at, path, message.into(), help.into());
+        for finding in &mut self.findings[before..] {
+            if let Some(excerpt) = &mut finding.excerpt {
+                let shown = excerpt.before.chars().count() + excerpt.carets;
+                excerpt.line = excerpt.line.chars().take(shown).collect::<String>() + " = [hidden]";
+            }
+        }
+    }
+
     fn push(
         &mut self,
         code: &'static str,

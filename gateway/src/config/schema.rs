@@ -2,7 +2,7 @@
 //!
 //! After a clean walk every value has the type its key says, so that the builder asks for values and never for types.
 
-use super::keys::{DEAD_LETTER_TO, Key, Kind, ROOT, State, Word, find};
+use super::keys::{DEAD_LETTER_TO, Key, Kind, PROTOCOLS, ROOT, State, Word, find};
 use super::report::{Report, nearest};
 use super::tree::{Entry, Node, Origin, Table, Value};
 use super::units::{UnitError, parse_duration, parse_size, show_duration, show_size};
@@ -23,6 +23,10 @@ fn walk_table(
 ) {
     for entry in &table.entries {
         let here = join(path, &entry.key);
+        // One finding says that a protocol is not there; its keys would only repeat it.
+        if protocol.is_some_and(is_later_protocol) && !matches!(&*entry.key, "name" | "protocol") {
+            continue;
+        }
         let Some(key) = find(keys, &entry.key) else {
             unknown(entry, keys, &here, report);
             continue;
@@ -30,6 +34,15 @@ fn walk_table(
         if let State::Gone(place) = key.state {
             let message = format!("`{}` is not a key any more: {place}", key.name);
             report.error("E003", &entry.origin, &here, message, None);
+            continue;
+        }
+        let foreign = ["broker", "socket"]
+            .iter()
+            .any(|it| table.get(it).is_some());
+        if foreign
+            && matches!(key.state, State::Later(_))
+            && !matches!(key.name, "broker" | "socket")
+        {
             continue;
         }
         if let State::Later(same) = key.state {
@@ -49,6 +62,11 @@ fn walk_table(
         }
         check_kind(&entry.node, key, &here, report);
     }
+}
+
+/// Whether a `[[listen]]` of that protocol belongs to a later version.
+fn is_later_protocol(word: &str) -> bool {
+    PROTOCOLS.iter().any(|it| it.later && it.word == word)
 }
 
 /// A key of a later version: fine when it asks for what happens anyway, refused by name otherwise.
@@ -316,8 +334,14 @@ fn word(
         }
         Some(_) => {}
         None => {
-            let help = nearest(text, usable.iter().copied())
-                .map_or_else(choices, |near| format!("did you mean \"{near}\"?"));
+            let help = if text == "exactly-once" {
+                // [mqtt R3]: QoS 2 is a promise of one hop.
+                "no bridge can promise exactly-once from end to end: at-least-once, at-most-once"
+                    .to_owned()
+            } else {
+                nearest(text, usable.iter().copied())
+                    .map_or_else(choices, |near| format!("did you mean \"{near}\"?"))
+            };
             let message = format!("`{}` can't be {text:?}", key.name);
             report.error("E008", &node.origin, path, message, help);
         }

@@ -69,11 +69,6 @@ pub(super) fn grants(root: &View<'_>, listen: &[Built], report: &mut Report) -> 
             .collect();
         let listener = view.text("listen");
         let on = listener.and_then(|name| listen.iter().find(|it| *it.listen.name == *name.text));
-        if let Some(name) = listener
-            && on.is_none()
-        {
-            super::route::no_listener(name, &view.key_path("listen"), listen, report);
-        }
         let kinds: Vec<&str> = match (listener, on) {
             (Some(_), Some(it)) => vec![it.listen.protocol()],
             (Some(_), None) => Vec::new(),
@@ -176,30 +171,34 @@ fn per_peer_limits(
 
 fn who(text: Text<'_>, view: &View<'_>, report: &mut Report) -> Option<Who> {
     let path = view.key_path("who");
-    let later = |what: &str, report: &mut Report| {
-        let message = format!("`{what}` is not available in this version");
-        report.error("E004", text.at, &path, message, None);
-        None
-    };
-    match text.text.split_once(':') {
-        None if text.text == "anonymous" => Some(Who::Anonymous),
+    let known = parse_who(text.text);
+    if known.is_none() {
+        match text.text.split_once(':') {
+            Some((kind @ ("curve-key" | "uid"), _)) => {
+                let message = format!("`{kind}:` is not available in this version");
+                report.error("E004", text.at, &path, message, None);
+            }
+            _ => {
+                let message = format!("{:?} names nobody", text.text);
+                let help = "`user:NAME`, `cert:HEX`, `cert-subject:CN=NAME`, `peer:sha256:HEX`, `peer:*` or `anonymous`";
+                report.error("E050", text.at, &path, message, help.to_owned());
+            }
+        }
+    }
+    known
+}
+
+fn parse_who(text: &str) -> Option<Who> {
+    match text.split_once(':') {
+        None if text == "anonymous" => Some(Who::Anonymous),
         Some(("user", name)) if !name.is_empty() => Some(Who::User(Glob::parse(name))),
         Some(("cert", hash)) if is_hex(hash) => Some(Who::Cert(Glob::parse(hash))),
         Some(("cert-subject", name)) if !name.is_empty() => {
             Some(Who::CertSubject(Glob::parse(name)))
         }
         Some(("peer", "*")) => Some(Who::AnyPeer),
-        Some(("peer", key)) if key.parse::<weida_core::Fingerprint>().is_ok() => {
-            key.parse().ok().map(Who::Peer)
-        }
-        Some(("curve-key", _)) => later("curve-key:", report),
-        Some(("uid", _)) => later("uid:", report),
-        _ => {
-            let message = format!("{:?} names nobody", text.text);
-            let help = "`user:NAME`, `cert:HEX`, `cert-subject:CN=NAME`, `peer:sha256:HEX`, `peer:*` or `anonymous`";
-            report.error("E050", text.at, &path, message, help.to_owned());
-            None
-        }
+        Some(("peer", key)) => key.parse().ok().map(Who::Peer),
+        _ => None,
     }
 }
 
@@ -285,16 +284,23 @@ pub(super) fn cross(
             continue;
         }
         for text in view.list("who") {
-            if !on.iter().any(|it| could_be(text.text, it)) {
+            let kind = text.text.split(':').next().unwrap_or_default();
+            if parse_who(text.text).is_none() {
+                continue;
+            }
+            if !on.iter().any(|it| could_be(kind, it)) {
                 let message = format!(
                     "nobody can be {:?} there: this grant matches nothing",
                     text.text
                 );
-                let help = reason_nobody(text.text, &on);
+                let help = reason_nobody(kind, &on);
                 report.warn("W010", text.at, &view.key_path("who"), message, help);
             }
         }
-        unbound_paths(view, &on, routes, report);
+        // A route that is refused may be the one that binds the path.
+        if routes.len() == root.tables("route").len() {
+            unbound_paths(view, &on, routes, report);
+        }
     }
     for built in listen {
         let any = grants.iter().any(|view| {
@@ -315,8 +321,7 @@ pub(super) fn cross(
 }
 
 /// Whether somebody like that can exist on the listener.
-fn could_be(who: &str, on: &Built) -> bool {
-    let kind = who.split(':').next().unwrap_or_default();
+fn could_be(kind: &str, on: &Built) -> bool {
     match &on.listen.kind {
         ListenKind::Weida(weida) => match kind {
             "peer" => true,
@@ -332,10 +337,10 @@ fn could_be(who: &str, on: &Built) -> bool {
     }
 }
 
-fn reason_nobody(who: &str, on: &[&Built]) -> Option<String> {
+fn reason_nobody(kind: &str, on: &[&Built]) -> Option<String> {
     let names: Vec<&str> = on.iter().map(|it| &*it.listen.name).collect();
     let names = names.join("`, `");
-    match who.split(':').next()? {
+    match kind {
         "user" => Some(format!("`{names}` accepts no passwords")),
         "cert" | "cert-subject" => Some(format!("`{names}` accepts no client certificates")),
         "anonymous" => Some(format!("`{names}` lets nobody in unasked")),
@@ -350,7 +355,11 @@ fn unbound_paths(view: &View<'_>, on: &[&Built], routes: &[BuiltRoute], report: 
         return;
     }
     for (key, publishes) in [("publish", false), ("subscribe", true)] {
-        for text in view.list(key).into_iter().filter(|it| it.text != "*") {
+        for text in view
+            .list(key)
+            .into_iter()
+            .filter(|it| it.text.starts_with('/'))
+        {
             let bound = routes.iter().any(|it| match &it.config.weida {
                 WeidaEnd::Bind { path } => {
                     path.as_str() == text.text

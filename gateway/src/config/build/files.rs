@@ -7,7 +7,7 @@ use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::super::report::Report;
+use super::super::report::{Report, Severity};
 use super::super::tree::Origin;
 use super::super::valid::Secret;
 use super::view::View;
@@ -71,8 +71,9 @@ pub(super) fn secret(
     if let [first, .., last] = given[..] {
         let message = format!("`{name}` is given twice: `{first}` and `{last}`");
         let help = "exactly one form of a secret".to_owned();
-        report.error(
+        report.about_secret(
             "E012",
+            Severity::Error,
             view.key_at(last),
             &view.key_path(last),
             message,
@@ -86,11 +87,25 @@ pub(super) fn secret(
             let message = format!("`{name}` is a secret and stands in the file");
             let help = format!("use `{file_key}`, or say `gateway.allow_inline_secrets = true`");
             // The key is pointed at, never the value: the report may end in a log.
-            report.error("E012", view.key_at(name), &path, message, help);
+            report.about_secret(
+                "E012",
+                Severity::Error,
+                view.key_at(name),
+                &path,
+                message,
+                help,
+            );
             return None;
         }
         let message = format!("`{name}` stands in the file: whoever reads the file knows it");
-        report.warn("W001", view.key_at(name), &path, message, None);
+        report.about_secret(
+            "W001",
+            Severity::Warning,
+            view.key_at(name),
+            &path,
+            message,
+            None,
+        );
         return Some(Secret::new(text.text.to_owned()));
     }
     if let Some(text) = view.text(&env_key) {

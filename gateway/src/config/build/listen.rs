@@ -41,6 +41,9 @@ pub(super) fn listeners(
     for view in root.tables("listen") {
         let name = view.name("listener", &mut taken, report);
         let protocol = view.need("protocol", "`weida` or `mqtt`", report);
+        if protocol.is_some_and(|it| !matches!(it.text, "weida" | "mqtt")) {
+            continue;
+        }
         let bind_text = view.need("bind", "the address: `bind = \"127.0.0.1:1883\"`", report);
         let bind = bind_text.and_then(|text| bind(text, &view.key_path("bind"), report));
         let kind = match protocol.map(|it| it.text) {
@@ -255,7 +258,7 @@ fn auth(
             );
         }
     }
-    if view.list("auth").is_empty() {
+    if view.is_empty_list("auth") {
         report.error(
             "E022",
             view.at("auth"),

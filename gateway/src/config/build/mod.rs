@@ -41,6 +41,7 @@ pub(crate) fn build(
     let identity = process::identity(&root, &folder, gateway.as_ref(), report);
     let admin = process::admin(&root, &folder, inline, report);
     let telemetry = process::telemetry(&root, report);
+    route::references(&root, report);
     let listen = listen::listeners(&root, &folder, &limits, report);
     let credentials = access::credentials(&root, &folder, report);
     let grants = access::grants(&root, &listen, report);

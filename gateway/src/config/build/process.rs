@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use super::super::report::Report;
+use super::super::report::{Report, Severity};
 use super::super::valid::{Admin, Gateway, Identity, Limits, LogFormat, Telemetry, TrustEntry};
 use super::Folder;
 use super::files;
@@ -166,7 +166,7 @@ pub(super) fn fit_open_files(
     let room = usize::try_from(room).unwrap_or(usize::MAX);
     let view = root.table_or_empty("limits");
     if limits.max_sessions > room {
-        if view.has("max_sessions") {
+        if view.int::<usize>("max_sessions").is_some() {
             let message = format!(
                 "{} sessions need {} open files, the system allows {open_files}",
                 limits.max_sessions,
@@ -245,9 +245,10 @@ pub(super) fn admin(
         let key = ["token_file", "token_env", "token"]
             .into_iter()
             .find(|key| view.has(key))?;
-        report.error(
+        report.about_secret(
             "E060",
-            view.at(key),
+            Severity::Error,
+            view.key_at(key),
             &view.key_path(key),
             "the token is too short to be one",
             help,

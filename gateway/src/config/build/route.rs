@@ -12,7 +12,7 @@ use super::super::report::{Report, nearest};
 use super::super::tree::Origin;
 use super::super::valid::{Limits, RouteConfig};
 use super::listen::Built;
-use super::view::{Text, View};
+use super::view::View;
 
 pub(super) use ends::{MQTT, mqtt_filter};
 
@@ -139,19 +139,30 @@ fn shared_paths(built: &[BuiltRoute], report: &mut Report) {
     }
 }
 
-/// A name that no listener has.
-pub(super) fn no_listener(name: Text<'_>, path: &str, listen: &[Built], report: &mut Report) {
-    let known: Vec<&str> = listen.iter().map(|it| &*it.listen.name).collect();
-    let help = match nearest(name.text, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => "there is no `[[listen]]`".to_owned(),
-        None => format!("there are: {}", known.join(", ")),
-    };
-    report.error(
-        "E030",
-        name.at,
-        path,
-        format!("there is no listener `{}`", name.text),
-        help,
-    );
+/// Every `listen` of a route or grant names a listener of the file. A listener that is refused for another reason is
+/// not missing: its own finding is enough.
+pub(super) fn references(root: &View<'_>, report: &mut Report) {
+    let listeners = root.tables("listen");
+    let known: Vec<&str> = listeners
+        .iter()
+        .filter_map(|it| it.text("name"))
+        .map(|it| it.text)
+        .collect();
+    let routes = root.tables("route");
+    let ends = routes
+        .iter()
+        .flat_map(|it| [it.table("from"), it.table("to")])
+        .flatten();
+    for view in ends.chain(root.tables("grant")) {
+        let Some(name) = view.text("listen").filter(|it| !known.contains(&it.text)) else {
+            continue;
+        };
+        let help = match nearest(name.text, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => "there is no `[[listen]]`".to_owned(),
+            None => format!("there are: {}", known.join(", ")),
+        };
+        let message = format!("there is no listener `{}`", name.text);
+        report.error("E030", name.at, &view.key_path("listen"), message, help);
+    }
 }

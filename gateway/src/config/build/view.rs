@@ -118,6 +118,15 @@ impl<'a> View<'a> {
             .collect()
     }
 
+    /// Absent, or an array of nothing; a value of another type is neither.
+    pub(crate) fn is_empty_list(&self, key: &str) -> bool {
+        match self.node(key).map(|node| &node.value) {
+            None => true,
+            Some(Value::Array(items)) => items.is_empty(),
+            Some(_) => false,
+        }
+    }
+
     pub(crate) fn table(&self, key: &str) -> Option<Self> {
         let entry = self.table.entry(key)?;
         let Value::Table(table) = &entry.node.value else {

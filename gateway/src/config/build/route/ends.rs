@@ -12,7 +12,6 @@ use super::super::super::valid::{
 };
 use super::super::listen::Built;
 use super::super::view::{Text, View};
-use super::no_listener;
 
 /// Both ends, before anything is promised.
 #[derive(Debug, Clone)]
@@ -117,10 +116,7 @@ fn mqtt(view: &View<'_>, ingress: bool, listen: &[Built], report: &mut Report) -
         .find(|it| *it.listen.name == *name.text)
         .map(|it| &it.listen.kind)
     {
-        None => {
-            no_listener(name, &path, listen, report);
-            return None;
-        }
+        None => return None,
         Some(ListenKind::Weida(_)) => {
             let message = format!("`{}` is a weida listener", name.text);
             let help = "a weida end is a path or a URL: `weida = \"/path\"`".to_owned();
@@ -390,6 +386,11 @@ pub(super) fn template(
     let text = to.text("topic");
     let (at, path) = (to.at("topic"), to.key_path("topic"));
     let written = text.map_or("{topic}", |it| it.text);
+    if written.is_empty() {
+        let help = "leave `topic` out for the name of the source".to_owned();
+        report.error("E036", at, &path, "an empty template names nothing", help);
+        return None;
+    }
     let space: &Space = if ends.ingress { &WEIDA } else { &MQTT };
     let template = match Template::parse(written, space) {
         Ok(template) => template,

@@ -44,6 +44,14 @@ fn delivery(view: &View<'_>, ends: &Ends, report: &mut Report) -> DeliveryClass 
     {
         return DeliveryClass::AtMostOnce;
     }
+    // A word that is none was told already.
+    if view.has("delivery")
+        && view
+            .text("delivery")
+            .is_none_or(|it| it.text != "at-least-once")
+    {
+        return DeliveryClass::AtLeastOnce;
+    }
     let idempotent = view.bool("idempotent").unwrap_or(false);
     let answers = matches!(ends.pattern, Pattern::Request | Pattern::Reply);
     let reason = match ends.pattern {
