@@ -29,6 +29,8 @@ mod disconnect;
 mod encoder;
 mod error;
 mod fixed_header;
+#[doc(hidden)]
+pub mod fuzzing;
 mod ids;
 mod limits;
 mod packet;

@@ -173,7 +173,7 @@ impl OutboundAliases {
         if applied.fresh
             && let Some(entry) = self.entries.get_mut(applied.index)
         {
-            // An empty topic matches no PUBLISH, and the oldest stamp is reused first.
+            // An empty topic matches no PUBLISH and marks a number that is free.
             *entry = Entry {
                 topic: TopicName::default(),
                 used: 0,
@@ -186,6 +186,10 @@ impl OutboundAliases {
             topic: topic.detached(),
             used,
         };
+        if let Some(index) = self.entries.iter().position(|entry| entry.topic.is_empty()) {
+            *self.entries.get_mut(index)? = entry;
+            return Some(index);
+        }
         if self.entries.len() < usize::from(self.max) {
             self.entries.push(entry);
             return self.entries.len().checked_sub(1);

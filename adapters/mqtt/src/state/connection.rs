@@ -245,18 +245,23 @@ impl Connection {
     /// the reason goes there, later on DISCONNECT; 3.1.1 has return codes only.
     pub fn close(&mut self, reason: ReasonCode) -> Option<Packet> {
         let last = match &self.phase {
-            Phase::AwaitConnect { .. } | Phase::Deciding(_) => {
-                let version = self.decoder.answer_version()?;
-                let reason = legal(reason, PacketType::Connack);
-                Peer::refusal(version, reason).map(|connack| Packet::Connack(Box::new(connack)))
+            Phase::AwaitConnect { .. } => self
+                .decoder
+                .answer_version()
+                .and_then(|version| Peer::refusal(version, legal(reason, PacketType::Connack))),
+            Phase::Deciding(peer) => {
+                Peer::refusal(peer.version, legal(reason, PacketType::Connack))
             }
-            Phase::Connected(open) if open.peer.version.is_v5() => Some(Packet::Disconnect(
-                Disconnect::new(legal(reason, PacketType::Disconnect)),
-            )),
-            Phase::Connected(_) | Phase::Closing => None,
+            Phase::Connected(open) => {
+                let reason = legal(reason, PacketType::Disconnect);
+                let last = open.peer.version.is_v5().then(|| Disconnect::new(reason));
+                self.phase = Phase::Closing;
+                return last.map(Packet::Disconnect);
+            }
+            Phase::Closing => None,
         };
         self.phase = Phase::Closing;
-        last
+        last.map(|connack| Packet::Connack(Box::new(connack)))
     }
 
     /// Acknowledges a QoS 1 message: returns the PUBACK and takes the message off the client's quota. 3.1.1 hears no

@@ -1,0 +1,9 @@
+//! Floor 2, with the clock in the hand: the connection machine, credit, aliases, keep-alive.
+
+mod aliases;
+mod bad_input;
+mod handshake;
+mod inflight;
+mod keepalive;
+mod kit;
+mod matrix;
