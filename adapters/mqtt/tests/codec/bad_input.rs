@@ -1006,5 +1006,5 @@ fn thousands_of_filters_and_user_properties_are_not_unpacked() {
         panic!()
     };
     assert_eq!(subscribe.filters.count(), 100_000);
-    assert!(std::mem::size_of::<SubscribeFilters>() <= 48);
+    assert!(size_of::<SubscribeFilters>() <= 48);
 }

@@ -113,7 +113,10 @@ fn every_packet_in_every_state_does_what_the_table_says() {
             .map_or("nothing", |violation| violation.rule());
         writeln!(table, "{state:13} {:11} -> {state:13} {due}", "timeout").unwrap();
         let last = connection.close(ReasonCode::NotAuthorized);
-        let last = last.map_or("nothing".into(), |packet| packet.packet_type().to_string());
+        let last = last.map_or_else(
+            || "nothing".into(),
+            |packet| packet.packet_type().to_string(),
+        );
         let then = connection.state();
         writeln!(table, "{state:13} {:11} -> {then:13} {last}", "close").unwrap();
         let mut connection = in_state(state, Version::V5, now);
