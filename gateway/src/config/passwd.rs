@@ -84,7 +84,7 @@ impl File {
     pub fn parse(bytes: &[u8]) -> Result<Self, PasswdError> {
         let mut users: Vec<(String, String)> = Vec::new();
         let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-        if body.is_empty() {
+        if bytes.is_empty() {
             return Ok(Self::default());
         }
         for (index, raw) in body.split(|byte| *byte == b'\n').enumerate() {

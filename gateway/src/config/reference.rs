@@ -27,7 +27,10 @@ pub fn later_keys() -> Vec<(String, String)> {
 }
 
 fn later(key: &Key, path: &str, out: &mut Vec<(String, String)>) {
-    let sample = sample(key.kind);
+    let sample = match key.state {
+        State::Later(["true", ..]) => "false".to_owned(),
+        _ => sample(key.kind),
+    };
     match (key.state, key.kind) {
         (State::Later(_), _) => out.push((path.to_owned(), sample)),
         (State::Gone(_), _) => {}
