@@ -12,4 +12,5 @@ mod props;
 mod rejected;
 mod replay;
 mod rules;
+mod strictness;
 mod vectors;
