@@ -37,6 +37,7 @@ pub use identity::{
     FilesOptions, Identity, IdentityEvent, IdentityEvents, IdentitySource, Pem, WeakIdentitySource,
 };
 pub use listener::{Binding, Listener};
+pub use pubsub::{Admission, FanOut, SubscriptionRequest, TopicDrops};
 pub use reconnect::{GiveUp, OutboxFull, PeerEvent, PeerEvents, ReconnectPolicy};
 pub use resolver::{
     Discovery, MAX_OUTSTANDING_LOOKUPS, Resolved, Resolver, SharedResolver, SystemResolver,

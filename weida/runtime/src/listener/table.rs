@@ -8,8 +8,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use tokio_util::sync::CancellationToken;
 use weida_core::{Error, Result, codes};
 use weida_protocol::SubscriptionHeader;
 
@@ -54,6 +55,8 @@ pub(crate) struct Table {
     routes: RwLock<HashMap<Box<str>, Route>>,
     /// `None` on a dialled connection, which publishes nothing. `[weida S17-7]`
     registry: Option<Arc<Registry>>,
+    /// Claimed paths whose holder is on its way out; done when it is gone.
+    leaving: Mutex<HashMap<Box<str>, CancellationToken>>,
 }
 
 impl Table {
@@ -62,6 +65,7 @@ impl Table {
         Arc::new(Self {
             routes: RwLock::default(),
             registry: Some(registry),
+            leaving: Mutex::default(),
         })
     }
 
@@ -70,6 +74,7 @@ impl Table {
         Arc::new(Self {
             routes: RwLock::default(),
             registry: None,
+            leaving: Mutex::default(),
         })
     }
 
@@ -101,6 +106,12 @@ impl Table {
                 })
             }
         }
+    }
+
+    /// Resolves once the holder of `path` is gone, if it is on its way out.
+    pub(crate) fn leaving(&self, path: &str) -> Option<CancellationToken> {
+        let leaving = self.leaving.lock().unwrap_or_else(PoisonError::into_inner);
+        leaving.get(path).cloned()
     }
 
     /// The subscriptions of this namespace; `None` on a dialled connection.
@@ -168,6 +179,16 @@ impl Claim {
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
+
+    /// Says that this claim will be dropped soon, for whoever waits to succeed
+    /// it.
+    pub(crate) fn leave(&self) {
+        self.table
+            .leaving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert((*self.path).into(), CancellationToken::new());
+    }
 }
 
 impl Drop for Claim {
@@ -177,6 +198,15 @@ impl Drop for Claim {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&*self.path);
+        let waited_for = self
+            .table
+            .leaving
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&*self.path);
+        if let Some(waited_for) = waited_for {
+            waited_for.cancel();
+        }
     }
 }
 
