@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["weida-core", "weida", "weida-bridge", "weida-mqtt"],
     ),
     ("weida-testkit", &["weida-core", "weida-bridge"]),
+    ("weida-identity-tests", &[]),
     ("weida-compat-tests", &[]),
 ];
 

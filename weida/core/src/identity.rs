@@ -3,7 +3,7 @@
 //! Nothing in this module can be built from text a peer sent. A [`Fingerprint`] is only a value to
 //! compare with; a [`PeerIdentity`] is a statement of fact, and only the transport makes it.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::Deref, str::FromStr};
 
 use sha2::{Digest, Sha256};
 
@@ -88,8 +88,9 @@ pub struct LocalPrincipal {
 /// peer that proved nothing is `None` wherever a `PeerIdentity` is optional, never an empty value
 /// of this type.
 ///
-/// The variants can be matched (`PeerIdentity::Key(fingerprint, ..)`) but not built outside this
-/// crate, so no claim a foreign client makes of itself can become one:
+/// The variants can be matched, and what they hold reads like the fingerprint or principal it is,
+/// but [`Proved`] has no constructor outside the transport, so no claim that a foreign client makes
+/// of itself can become one:
 ///
 /// ```compile_fail
 /// # use weida_core::{Fingerprint, PeerIdentity};
@@ -105,11 +106,39 @@ pub struct LocalPrincipal {
 #[non_exhaustive]
 pub enum PeerIdentity {
     /// The key whose possession the TLS handshake proved.
-    #[non_exhaustive]
-    Key(Fingerprint),
+    Key(Proved<Fingerprint>),
     /// The principal the kernel proved on a local transport.
-    #[non_exhaustive]
-    Local(LocalPrincipal),
+    Local(Proved<LocalPrincipal>),
+}
+
+/// A fact that the transport verified. It reads like the fact itself and is made nowhere else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Proved<T>(T);
+
+impl<T> Deref for Proved<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: PartialEq> PartialEq<T> for Proved<T> {
+    fn eq(&self, other: &T) -> bool {
+        self.0 == *other
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Proved<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Proved<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 impl PeerIdentity {
@@ -120,15 +149,15 @@ impl PeerIdentity {
     #[doc(hidden)]
     pub const fn __from_proof_verified_by_the_transport(proof: TransportProof) -> Self {
         match proof {
-            TransportProof::HandshakeKey(fingerprint) => Self::Key(fingerprint),
-            TransportProof::KernelPrincipal(principal) => Self::Local(principal),
+            TransportProof::HandshakeKey(fingerprint) => Self::Key(Proved(fingerprint)),
+            TransportProof::KernelPrincipal(principal) => Self::Local(Proved(principal)),
         }
     }
 
     /// The proved key, if a key is what was proved.
     pub const fn key(&self) -> Option<Fingerprint> {
         match self {
-            Self::Key(fingerprint) => Some(*fingerprint),
+            Self::Key(Proved(fingerprint)) => Some(*fingerprint),
             Self::Local(_) => None,
         }
     }
@@ -137,7 +166,7 @@ impl PeerIdentity {
     pub const fn local(&self) -> Option<LocalPrincipal> {
         match self {
             Self::Key(_) => None,
-            Self::Local(principal) => Some(*principal),
+            Self::Local(Proved(principal)) => Some(*principal),
         }
     }
 }
@@ -146,16 +175,16 @@ impl fmt::Display for PeerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(fingerprint) => fingerprint.fmt(f),
-            Self::Local(LocalPrincipal {
+            Self::Local(Proved(LocalPrincipal {
                 uid,
                 gid,
                 pid: None,
-            }) => write!(f, "uid:{uid},gid:{gid}"),
-            Self::Local(LocalPrincipal {
+            })) => write!(f, "uid:{uid},gid:{gid}"),
+            Self::Local(Proved(LocalPrincipal {
                 uid,
                 gid,
                 pid: Some(pid),
-            }) => {
+            })) => {
                 write!(f, "uid:{uid},gid:{gid},pid:{pid}")
             }
         }
@@ -230,10 +259,19 @@ mod tests {
             gid: 2,
             pid: None,
         };
-        assert_eq!(PeerIdentity::Key(fingerprint).key(), Some(fingerprint));
-        assert_eq!(PeerIdentity::Key(fingerprint).local(), None);
-        assert_eq!(PeerIdentity::Local(principal).local(), Some(principal));
-        assert_eq!(PeerIdentity::Local(principal).key(), None);
-        assert_eq!(PeerIdentity::Local(principal).to_string(), "uid:1,gid:2");
+        assert_eq!(
+            PeerIdentity::Key(Proved(fingerprint)).key(),
+            Some(fingerprint)
+        );
+        assert_eq!(PeerIdentity::Key(Proved(fingerprint)).local(), None);
+        assert_eq!(
+            PeerIdentity::Local(Proved(principal)).local(),
+            Some(principal)
+        );
+        assert_eq!(PeerIdentity::Local(Proved(principal)).key(), None);
+        assert_eq!(
+            PeerIdentity::Local(Proved(principal)).to_string(),
+            "uid:1,gid:2"
+        );
     }
 }

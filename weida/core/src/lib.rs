@@ -41,7 +41,7 @@ pub use guarantee::{
     GuaranteeSet, OrderingMode, ProducerNaming,
 };
 pub use host::{HostKey, host_key};
-pub use identity::{Fingerprint, LocalPrincipal, PeerIdentity};
+pub use identity::{Fingerprint, LocalPrincipal, PeerIdentity, Proved};
 pub use level::{CursorLevel, ReportMode};
 pub use limits::{Congestion, DEFAULT_DATAGRAM_RECEIVE_BYTES, Limits};
 pub use path::EndpointPath;
