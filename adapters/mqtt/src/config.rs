@@ -337,6 +337,9 @@ pub struct EgressRoute {
     pub route: Route,
     /// Any listener of the group that receives.
     pub listener: Box<str>,
+    /// The weida filter of the route, which `{1}` and `{rest}` of its template refer to. Default
+    /// `#`.
+    pub filter: Box<str>,
     /// QoS of the publish. Default 1.
     pub qos: u8,
     /// Every message carries RETAIN. Refused in this version.
@@ -349,24 +352,21 @@ pub struct EgressRoute {
     pub attempt_timeout: Duration,
     /// Deliveries whose acknowledgement is awaited at once. Default 256.
     pub in_flight: usize,
-    /// Writes the route's claims as `labels` demand it on the weida side only; kept for display.
-    pub labels: bool,
 }
 
 impl EgressRoute {
     /// A route with the specification's defaults.
     pub fn new(route: Route, listener: &str) -> Self {
-        let labels = route.labels;
         Self {
             route,
             listener: listener.into(),
+            filter: "#".into(),
             qos: 1,
             retain: false,
             reply: ReplyMode::ResponseTopic,
             max_pending_replies: 4096,
             attempt_timeout: Duration::from_secs(10),
             in_flight: 256,
-            labels,
         }
     }
 }

@@ -50,6 +50,9 @@ pub struct BindError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
+    /// A listener could not be opened.
+    #[error(transparent)]
+    Bind(#[from] BindError),
     /// The system takes no more connections on this address.
     #[error("listener {listener:?} stopped accepting")]
     Accept {

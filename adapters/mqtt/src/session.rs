@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 use weida_bridge::{SessionKey, SessionRef};
 
 pub(crate) use queue::{Enqueued, MessageCopy, Outbound, Pull};
-pub(crate) use subscriptions::{SubscriptionKey, Subscriptions};
-pub(crate) use takeover::{Claim, NoClaim, Sessions};
+pub(crate) use subscriptions::Subscriptions;
+pub(crate) use takeover::{Claim, NoClaim, Sessions, TableKey};
 pub(crate) use will::publication as will_publication;
 
 use crate::acl::Access;
@@ -43,6 +43,8 @@ pub(crate) struct Session {
 pub(crate) enum Ending {
     /// The same principal connected with the same ClientID: 0x8E.
     TakenOver,
+    /// The gateway stops: 0x8B.
+    Shutdown,
     /// Its queue is full and the policy says so: 0x97.
     QueueFull,
 }

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use weida_bridge::{AckOn, DeliveryClass, Direction, Pattern};
 
-use super::{
-    AuthMethod, ClientAuth, Config, EgressRoute, IngressRoute, LabelPolicy, ListenerConfig,
-};
+use super::{AuthMethod, ClientAuth, Config, EgressRoute, IngressRoute, ListenerConfig};
 
 /// A configuration that cannot be honoured, with every reason found.
 #[derive(Debug, thiserror::Error)]
@@ -472,9 +470,4 @@ impl EgressRoute {
             refused,
         );
     }
-}
-
-/// Groups whose equal ClientIDs of different principals are different sessions.
-pub(crate) fn by_principal(listener: &ListenerConfig) -> bool {
-    listener.label_policy == LabelPolicy::Any
 }

@@ -17,15 +17,13 @@ pub(crate) struct Message {
     /// Topic, payload and properties; packet identifier, alias and subscription identifiers are
     /// each copy's own and absent here, and so is the expiry, which counts down.
     publish: Publish,
-    /// The session that published it, 0 = a route.
-    origin: u64,
     expires_at: Option<Instant>,
     cost: usize,
 }
 
 impl Message {
-    /// Takes a publish over; `origin` is the session's number, 0 for a route.
-    pub(crate) fn new(mut publish: Publish, origin: u64, now: Instant) -> Self {
+    /// Takes a publish over.
+    pub(crate) fn new(mut publish: Publish, now: Instant) -> Self {
         let expiry = publish.properties.message.message_expiry_secs.take();
         let expires_at = expiry.map(|secs| now + std::time::Duration::from_secs(secs.into()));
         publish.dup = false;
@@ -34,7 +32,6 @@ impl Message {
         let cost = cost(&publish);
         Self {
             publish,
-            origin,
             expires_at,
             cost,
         }
@@ -46,14 +43,6 @@ impl Message {
 
     pub(crate) fn publish(&self) -> &Publish {
         &self.publish
-    }
-
-    pub(crate) fn payload(&self) -> &Bytes {
-        &self.publish.payload
-    }
-
-    pub(crate) fn origin(&self) -> u64 {
-        self.origin
     }
 
     pub(crate) fn expires_at(&self) -> Option<Instant> {

@@ -37,6 +37,10 @@ pub(crate) struct Router {
     changing: Mutex<()>,
 }
 
+/// The group holds as many filters as it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Full;
+
 /// Who got a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Delivered {
@@ -51,20 +55,22 @@ pub(crate) struct Delivered {
 impl Router {
     /// Puts or replaces the subscription; true when it is new. Active when this returns.
     ///
-    /// `Err` when the group already holds `max_total`.
+    /// # Errors
+    ///
+    /// [`Full`] when the group already holds `max_total`.
     pub(crate) fn subscribe(
         &self,
         filter: &TopicFilter,
         subscription: Subscription,
         max_total: usize,
-    ) -> Result<bool, ()> {
+    ) -> Result<bool, Full> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut trie = Trie::clone(&self.trie.load());
         let full = trie.len() >= max_total;
         let number = subscription.session.number();
         let old = trie.insert(filter.as_bytes(), number, subscription);
         if full && old.is_none() {
-            return Err(());
+            return Err(Full);
         }
         self.trie.store(Arc::new(trie));
         Ok(old.is_none())
@@ -216,7 +222,7 @@ pub(crate) fn test_message(topic: &str) -> Arc<Message> {
         topic: TopicName::parse(topic).unwrap(),
         ..Publish::default()
     };
-    Arc::new(Message::new(publish, 0, tokio::time::Instant::now()))
+    Arc::new(Message::new(publish, tokio::time::Instant::now()))
 }
 
 #[cfg(test)]

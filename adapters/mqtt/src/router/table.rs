@@ -34,7 +34,8 @@ impl<K, V> Clone for Table<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Table<K, V> {
-    pub(crate) fn len(&self) -> usize {
+    #[cfg(test)]
+    fn len(&self) -> usize {
         self.entries
     }
 

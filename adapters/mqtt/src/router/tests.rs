@@ -57,7 +57,7 @@ fn publish(router: &Router, topic: &str, qos: QoS, origin: u64) -> Delivered {
             retain: true,
             ..Publish::default()
         };
-        Arc::new(Message::new(publish, origin, tokio::time::Instant::now()))
+        Arc::new(Message::new(publish, tokio::time::Instant::now()))
     };
     router.publish(bytes.as_bytes(), origin, make, None, |_| {})
 }
@@ -165,7 +165,10 @@ fn mqtt_8_1_the_total_of_filters_is_bounded() {
         Ok(false),
         "replacing is free"
     );
-    assert_eq!(router.subscribe(&filter("y"), subscription(&a), 1), Err(()));
+    assert_eq!(
+        router.subscribe(&filter("y"), subscription(&a), 1),
+        Err(Full)
+    );
     assert_eq!(publish(&router, "y", QoS::AtMostOnce, 0).matched, 0);
 }
 

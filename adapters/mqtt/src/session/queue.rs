@@ -183,8 +183,9 @@ impl Outbound {
         }
     }
 
+    #[cfg(test)]
     /// Whether a further [`pull`](Self::pull) with that window would give something.
-    pub(crate) fn has_more(&self, window: usize) -> bool {
+    fn has_more(&self, window: usize) -> bool {
         !self.qos0.is_empty() || (window > 0 && !self.waiting.is_empty())
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::codec::TopicFilter;
 
 /// A filter as the router knows it.
-pub(crate) type SubscriptionKey = Box<[u8]>;
+type SubscriptionKey = Box<[u8]>;
 
 /// Filters of one session.
 #[derive(Debug, Default)]

@@ -60,12 +60,19 @@ pub(crate) enum NoClaim {
     Limit,
 }
 
-/// A key that is held; given back by [`Sessions::release`].
+/// A key that is held; dropped, it is given back and whoever waits for it goes on.
 #[derive(Debug)]
 pub(crate) struct Claim {
+    sessions: Arc<Sessions>,
     key: TableKey,
     session: Arc<Session>,
     pub(crate) took_over: bool,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.sessions.release(&self.key, &self.session);
+    }
 }
 
 impl Sessions {
@@ -82,6 +89,11 @@ impl Sessions {
         }
     }
 
+    /// Whether a further session with this key would pass the bound.
+    pub(crate) fn is_full_for(&self, key: &TableKey) -> bool {
+        self.len() >= self.max && !self.shard(key).contains_key(key)
+    }
+
     /// Sessions now.
     pub(crate) fn len(&self) -> usize {
         self.count.load(Ordering::Relaxed)
@@ -93,7 +105,7 @@ impl Sessions {
     ///
     /// Dropped before it returns it has at most ended an incumbent.
     pub(crate) async fn claim(
-        &self,
+        self: &Arc<Self>,
         key: TableKey,
         session: Arc<Session>,
     ) -> Result<Claim, NoClaim> {
@@ -111,7 +123,10 @@ impl Sessions {
                             takeovers,
                         };
                         shard.insert(key.clone(), entry);
+                        drop(shard);
+                        let sessions = Arc::clone(self);
                         return Ok(Claim {
+                            sessions,
                             key,
                             session,
                             took_over,
@@ -142,26 +157,32 @@ impl Sessions {
         }
     }
 
-    /// Gives a key back; the newcomer that waits for it goes on.
-    pub(crate) fn release(&self, claim: Claim) {
-        let mut shard = self.shard(&claim.key);
-        let held = shard.get(&claim.key).map(|entry| entry.session.number());
-        if held == Some(claim.session.number()) {
-            // The history of a key goes with the newcomer that read it, or ends here.
-            shard.remove(&claim.key);
+    fn release(&self, key: &TableKey, session: &Session) {
+        let mut shard = self.shard(key);
+        if shard
+            .get(key)
+            .is_some_and(|entry| entry.session.number() == session.number())
+        {
+            // The history of the key goes with the newcomer that read it, or ends here.
+            shard.remove(key);
         }
         drop(shard);
         self.count.fetch_sub(1, Ordering::Relaxed);
-        self.leave(&claim.session.key().principal);
-        claim.session.released().cancel();
+        self.leave(&session.key().principal);
+        session.released().cancel();
     }
 
-    /// Every live session, for the goodbye of a drain.
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.shards
-            .iter()
-            .all(|shard| shard.lock().is_ok_and(|shard| shard.is_empty()))
+    /// Says goodbye to every live session.
+    pub(crate) fn end_all(&self, ending: Ending) {
+        for shard in &self.shards {
+            for entry in shard
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .values()
+            {
+                entry.session.end(ending);
+            }
+        }
     }
 
     fn shard(&self, key: &TableKey) -> MutexGuard<'_, HashMap<TableKey, Entry>> {
