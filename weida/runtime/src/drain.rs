@@ -26,6 +26,10 @@ pub(crate) async fn drain(shared: &Arc<Shared>, limit: Duration) -> Drained {
     let began = shared.exec.now();
     shared.stop_admission();
     let mut drained = Drained::default();
+    // A copy is finished the moment it is published; only when it is written
+    // is there a receipt to wait for.
+    shared.exec.timeout(limit, shared.copies.written()).await;
+    drained.outstanding += shared.copies.count() as u64;
     let mut waiting: Vec<SendHalf> = Vec::new();
     for connection in shared.connections() {
         let (receipts, evicted) = connection.take_receipts();
@@ -40,7 +44,8 @@ pub(crate) async fn drain(shared: &Arc<Shared>, limit: Duration) -> Drained {
             }
         }
     };
-    shared.exec.timeout(limit, wait).await;
+    let left = limit.saturating_sub(shared.exec.now() - began);
+    shared.exec.timeout(left, wait).await;
     drained.outstanding += total - drained.delivered;
     drop(waiting);
     let left = limit.saturating_sub(shared.exec.now() - began);

@@ -23,7 +23,8 @@ mod files;
 mod generate;
 mod pem;
 mod source;
-#[cfg(all(test, feature = "generate"))]
+#[cfg(test)]
+#[cfg(feature = "generate")]
 mod tests;
 
 pub use events::{IdentityEvent, IdentityEvents};

@@ -14,6 +14,7 @@ use crate::dial::ClientSockets;
 use crate::exec::{Exec, Reactor, Tasks};
 use crate::listener::binding::BindingInner;
 use crate::pool::Pool;
+use crate::pubsub::Pending;
 
 /// The inside of a runtime: configuration, tasks, connections, counters.
 ///
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub(crate) tasks: Tasks,
     pub(crate) pool: Pool,
     pub(crate) sockets: ClientSockets,
+    /// Published copies not written yet.
+    pub(crate) copies: Pending,
     /// Cancelled when the runtime closes; redials and accept loops end.
     pub(crate) stop: CancellationToken,
     draining: AtomicBool,
@@ -41,6 +44,7 @@ impl Shared {
             config,
             pool: Pool::default(),
             sockets: ClientSockets::default(),
+            copies: Pending::default(),
             stop: CancellationToken::new(),
             draining: AtomicBool::new(false),
             expired: AtomicU64::new(0),

@@ -19,7 +19,8 @@ use weida_core::{Error, Fingerprint, PeerIdentity, Result};
 use crate::identity::{Identity, IdentitySource, leaf_fingerprint};
 use crate::trust::{ClientTrust, Trust, TrustSource};
 
-#[cfg(all(test, feature = "generate"))]
+#[cfg(test)]
+#[cfg(feature = "generate")]
 mod tests;
 mod verify;
 

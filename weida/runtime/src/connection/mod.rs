@@ -327,22 +327,6 @@ impl Connection {
         Ok(stream)
     }
 
-    /// Like [`Connection::send_frame`] for a destructor: sends at once if there
-    /// is stream credit, otherwise hands the frame to a task of the runtime.
-    pub(crate) fn send_frame_later(&self, frame: head::Frame) {
-        if !self.is_live() {
-            return;
-        }
-        if let std::task::Poll::Ready(_) = crate::exec::poll_once(self.send_frame(frame.clone())) {
-            return;
-        }
-        let connection = self.clone();
-        self.0.shared.tasks.spawn(async move {
-            // The connection's end ends the wait; nobody is left to tell.
-            let _: Result<SendHalf> = connection.send_frame(frame).await;
-        });
-    }
-
     /// Keeps a finished stream so that a drain can wait for its receipt.
     /// `[weida DR-6]`
     pub(crate) fn park_receipt(&self, stream: SendHalf) {

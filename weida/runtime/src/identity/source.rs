@@ -218,7 +218,7 @@ impl IdentitySource {
 
     /// Presents whatever the test says, fitting or not.
     #[cfg(test)]
-    pub(crate) fn present_for_test(&self, certified: std::sync::Arc<rustls::sign::CertifiedKey>) {
+    pub(crate) fn present_for_test(&self, certified: Arc<rustls::sign::CertifiedKey>) {
         self.write(|current| {
             let material = current.material.as_mut().expect("a loaded source");
             material.certified = certified;

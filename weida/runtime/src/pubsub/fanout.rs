@@ -205,6 +205,7 @@ impl fmt::Debug for FanOut {
 /// One copy: the chunks on their way to one subscriber, and the task that
 /// writes them.
 struct Feed {
+    connection: Connection,
     budget: Arc<Budget>,
     abort: CancellationToken,
     state: Mutex<FeedState>,
@@ -232,18 +233,18 @@ impl Feed {
     fn start(target: Target, head: Bytes) -> Arc<Self> {
         let Target { connection, budget } = target;
         let feed = Arc::new(Self {
+            connection,
             budget,
             abort: CancellationToken::new(),
             state: Mutex::default(),
         });
         let task = Arc::clone(&feed);
-        let owner = Arc::clone(connection.shared());
-        owner.tasks.spawn(async move {
+        feed.connection.shared().tasks.spawn(async move {
             tokio::select! {
                 biased;
                 // The stream is dropped unfinished, which resets it.
                 () = task.abort.cancelled() => {}
-                () = task.write(&connection, head) => {}
+                () = task.write(head) => {}
             }
             task.end();
         });
@@ -280,14 +281,19 @@ impl Feed {
             return false;
         }
         state.phase = Phase::Finished;
+        self.connection.shared().copies.add();
         wake(state);
         true
     }
 
     /// Whether this call is what ended the copy.
     fn abort(&self) -> bool {
-        let open = std::mem::replace(&mut self.lock().phase, Phase::Over) == Phase::Open;
-        self.abort.cancel();
+        let mut state = self.lock();
+        let open = state.phase == Phase::Open;
+        if open {
+            state.phase = Phase::Over;
+            self.abort.cancel();
+        }
         open
     }
 
@@ -298,14 +304,17 @@ impl Feed {
     /// Gives back what will not be written.
     fn end(&self) {
         let mut state = self.lock();
-        state.phase = Phase::Over;
+        let before = std::mem::replace(&mut state.phase, Phase::Over);
         let left: usize = state.chunks.drain(..).map(|chunk| chunk.len()).sum();
         drop(state);
         self.budget.release(left);
+        if before == Phase::Finished {
+            self.connection.shared().copies.settle(1);
+        }
     }
 
-    async fn write(&self, connection: &Connection, head: Bytes) {
-        let Ok(mut stream) = connection.open_uni().await else {
+    async fn write(&self, head: Bytes) {
+        let Ok(mut stream) = self.connection.open_uni().await else {
             return;
         };
         // The head is the first write, and at once: it is how the subscriber
@@ -319,7 +328,7 @@ impl Feed {
             drop(charged);
         }
         if written.and_then(|()| stream.finish()).is_ok() {
-            connection.park_receipt(stream);
+            self.connection.park_receipt(stream);
         }
     }
 

@@ -26,6 +26,7 @@ mod fanout;
 mod index;
 mod lane;
 mod path;
+mod pending;
 mod writer;
 
 pub use admission::{Admission, SubscriptionRequest};
@@ -35,6 +36,7 @@ pub use fanout::FanOut;
 pub(crate) use drops::{DropCause, DropTable};
 pub(crate) use lane::{Lane, Room, Say};
 pub(crate) use path::Path;
+pub(crate) use pending::Pending;
 
 use admission::Hook;
 use budget::Budget;

@@ -14,8 +14,8 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 
-use super::DropCause;
 use super::budget::Budget;
+use super::{DropCause, Pending};
 use crate::connection::{Connection, SendFail};
 
 /// Copies one (connection, path) may have waiting. `[wire 18]`
@@ -92,6 +92,7 @@ impl Writer {
         if !self.budget.try_charge(copy.payload_bytes) {
             return Err(DropCause::Budget);
         }
+        self.pending().add();
         queue.copies.push_back(copy.clone());
         let waker = queue.waker.take();
         drop(queue);
@@ -143,6 +144,7 @@ impl Writer {
         for copy in &forgotten {
             self.budget.release(copy.payload_bytes);
         }
+        self.pending().settle(forgotten.len());
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -153,6 +155,7 @@ impl Writer {
         while let Some(mut copy) = self.next().await {
             let written = self.write(&mut copy).await;
             self.budget.release(copy.payload_bytes);
+            self.pending().settle(1);
             if written == Written::ConnectionGone {
                 self.abandon();
                 return;
@@ -202,6 +205,10 @@ impl Writer {
             Err(SendFail::Stopped(_) | SendFail::Closed) => {}
         }
         Written::Settled
+    }
+
+    fn pending(&self) -> &Pending {
+        &self.connection.shared().copies
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

@@ -60,7 +60,7 @@ impl Server {
             // A server that refuses us says so after our handshake looks done.
             let mut greeting = connection.accept_uni().await.map_err(failed)?;
             greeting.read_to_end(8).await.unwrap();
-            let seen = self::seen(&connection);
+            let seen = proved(&connection);
             Ok(((endpoint, connection), seen))
         };
         let server = async {
@@ -70,7 +70,7 @@ impl Server {
             let mut greeting = connection.open_uni().await.unwrap();
             greeting.write_all(b"hi").await.unwrap();
             greeting.finish().unwrap();
-            let seen = self::seen(&connection);
+            let seen = proved(&connection);
             Ok((connection, seen))
         };
         let within = Duration::from_secs(20);
@@ -88,7 +88,7 @@ struct Live {
 }
 
 /// What the connection proved, as the key inside.
-fn seen(connection: &quinn::Connection) -> Seen {
+fn proved(connection: &quinn::Connection) -> Seen {
     let (peer, chain) = proved_peer(connection);
     (peer.map(|peer| peer.key().expect("TLS proves keys")), chain)
 }
@@ -251,7 +251,7 @@ async fn s8_5_a_rotation_changes_the_next_connection_and_not_this_one() {
     assert_eq!(seen.0, key(alice_key));
 
     source.update(bob).unwrap();
-    assert_eq!(self::seen(&connection).0, key(alice_key));
+    assert_eq!(proved(&connection).0, key(alice_key));
     // Served without a second bind. [weida 5.1]
     let (client, _) = server.meet(by(&dial), "localhost").await;
     assert_eq!(client.unwrap().0, key(bob_key));
