@@ -138,6 +138,7 @@ impl Decoder {
         self.limits.max_packet_bytes = max_packet_bytes;
     }
 
+    #[inline]
     fn decode_open(&mut self, src: &mut BytesMut) -> Result<Decoded, Violation> {
         let Some((&first, rest)) = src.split_first() else {
             return Ok(Decoded::NeedMore(1));
@@ -174,6 +175,7 @@ impl Decoder {
     }
 
     /// Everything the first byte gives away.
+    #[inline]
     fn check_first_byte(&self, first: u8) -> Result<(PacketType, u8), Violation> {
         let type_bits = first >> 4;
         let packet =
@@ -198,6 +200,7 @@ impl Decoder {
         parse_first_byte(first)
     }
 
+    #[inline]
     fn decode_body(
         &mut self,
         packet: PacketType,

@@ -455,6 +455,7 @@ pub(super) fn write_block(sink: &mut dyn Sink, write: impl Fn(&mut dyn Sink)) {
 }
 
 /// Reads the block at `place` when the version has properties, handing each property to `read`.
+#[inline]
 pub(super) fn read_block(
     reader: &mut Reader,
     place: Place,

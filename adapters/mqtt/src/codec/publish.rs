@@ -38,6 +38,7 @@ pub struct Publish {
 }
 
 impl Publish {
+    #[inline]
     pub(super) fn decode(
         flags: u8,
         mut reader: Reader,
@@ -147,6 +148,7 @@ pub struct PublishProperties {
 }
 
 impl PublishProperties {
+    #[inline]
     fn decode(reader: &mut Reader, context: &Context) -> Result<Self, Violation> {
         let mut this = Self::default();
         let place = Place::Packet(PacketType::Publish);

@@ -70,6 +70,7 @@ impl Reader {
         }
     }
 
+    #[inline]
     fn take(&mut self, count: usize) -> Result<&[u8], Violation> {
         if count > self.left() {
             return Err(self.short(count));
@@ -79,6 +80,7 @@ impl Reader {
         Ok(self.frame.get(start..self.position).unwrap_or_default())
     }
 
+    #[inline]
     pub(super) fn u8(&mut self) -> Result<u8, Violation> {
         match *self.take(1)? {
             [byte] => Ok(byte),
@@ -86,6 +88,7 @@ impl Reader {
         }
     }
 
+    #[inline]
     pub(super) fn u16(&mut self) -> Result<u16, Violation> {
         match *self.take(2)? {
             [a, b] => Ok(u16::from_be_bytes([a, b])),
@@ -100,6 +103,7 @@ impl Reader {
         }
     }
 
+    #[inline]
     pub(super) fn varint(&mut self) -> Result<u32, Violation> {
         let rest = self.frame.get(self.position..self.end).unwrap_or_default();
         let Some((value, taken)) = varint::decode(rest)? else {
@@ -122,12 +126,14 @@ impl Reader {
     }
 
     /// Two-byte length, then legal text. [MQTT5 1.5.4]
+    #[inline]
     pub(super) fn text(&mut self) -> Result<Utf8Bytes, Violation> {
         let start = self.skip_text()?;
         Ok(Utf8Bytes::trusted(self.slice(start, self.position)))
     }
 
     /// Checks a text and steps over it; returns where its first character stands.
+    #[inline]
     pub(super) fn skip_text(&mut self) -> Result<usize, Violation> {
         let count = usize::from(self.u16()?);
         let start = self.position;
@@ -137,6 +143,7 @@ impl Reader {
     }
 
     /// A part of the frame that was walked over already.
+    #[inline]
     pub(super) fn slice(&self, from: usize, to: usize) -> Bytes {
         if from >= to {
             // An empty slice must not keep the read buffer alive.
@@ -150,6 +157,7 @@ impl Reader {
     }
 
     /// Opens a property block: reads end with it until [`close`](Self::close).
+    #[inline]
     pub(super) fn open(&mut self) -> Result<(), Violation> {
         let count = usize::try_from(self.varint()?).unwrap_or(usize::MAX);
         if count > self.left() {
@@ -170,6 +178,7 @@ impl Reader {
     }
 
     /// Everything that is left, without another reference to the frame.
+    #[inline]
     pub(super) fn into_rest(mut self) -> Bytes {
         if self.is_empty() {
             return Bytes::new();
