@@ -12,7 +12,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn weida() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weida"));
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
     command
 }
 
@@ -30,11 +34,25 @@ impl Served {
 
     async fn start_with(arguments: &[&str], path: &str, stdin: Stdio) -> Self {
         let url = format!("weida://127.0.0.1:0{path}");
-        let mut child = weida().arg("serve").args(arguments).arg(&url).stdin(stdin).spawn().unwrap();
+        let mut child = weida()
+            .arg("serve")
+            .args(arguments)
+            .arg(&url)
+            .stdin(stdin)
+            .spawn()
+            .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = tokio::time::timeout(PATIENCE, stdout.next_line()).await.unwrap().unwrap().unwrap();
+        let address = tokio::time::timeout(PATIENCE, stdout.next_line())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
         assert!(address.starts_with("weida://sha256:"), "{address}");
-        Self { address, child, stdout }
+        Self {
+            address,
+            child,
+            stdout,
+        }
     }
 
     fn other_path(&self, path: &str) -> String {
@@ -56,7 +74,10 @@ async fn run(arguments: &[&str], stdin: &[u8]) -> Output {
     file.write_all(stdin).unwrap();
     std::io::Seek::rewind(&mut file).unwrap();
     let child = weida().args(arguments).stdin(file).spawn().unwrap();
-    tokio::time::timeout(PATIENCE, child.wait_with_output()).await.expect("the command ends").unwrap()
+    tokio::time::timeout(PATIENCE, child.wait_with_output())
+        .await
+        .expect("the command ends")
+        .unwrap()
 }
 
 fn stderr(output: &Output) -> String {
@@ -70,15 +91,29 @@ async fn cli_1_exit_0_and_a_receipt() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(output.stdout.is_empty(), "stdout is for payload");
     assert!(stderr(&output).contains("4 bytes"));
-    let printed = tokio::time::timeout(PATIENCE, sink.stdout.next_line()).await.unwrap().unwrap().unwrap();
+    let printed = tokio::time::timeout(PATIENCE, sink.stdout.next_line())
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
     assert_eq!(printed, "open");
 }
 
 #[tokio::test]
 async fn cli_1_exit_2_for_usage() {
-    for arguments in [&["send"][..], &["request", "http://x/"], &["send", "weida://127.0.0.1:1"], &["serve", "weida://127.0.0.1:0/x"]] {
+    for arguments in [
+        &["send"][..],
+        &["request", "http://x/"],
+        &["send", "weida://127.0.0.1:1"],
+        &["serve", "weida://127.0.0.1:0/x"],
+    ] {
         let output = run(arguments, b"").await;
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
     }
 }
 
@@ -123,7 +158,10 @@ async fn cli_5_indeterminate_has_no_code_of_its_own() {
     let replier = listener.replier("/slow").unwrap();
     let identity = Identity::generate().unwrap();
     let fingerprint = identity.fingerprint().unwrap();
-    let binding = listener.bind_quic("127.0.0.1:0".parse().unwrap(), identity).await.unwrap();
+    let binding = listener
+        .bind_quic("127.0.0.1:0".parse().unwrap(), identity)
+        .await
+        .unwrap();
     let address = format!("weida://{fingerprint}@{}/slow", binding.local_addr());
 
     // The request arrives whole; then the connection goes away instead of an answer.
@@ -136,7 +174,11 @@ async fn cli_5_indeterminate_has_no_code_of_its_own() {
     let arguments = ["request", &address];
     let (output, ()) = tokio::join!(run(&arguments, b"begun"), serving);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("may or may not have happened"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("may or may not have happened"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[tokio::test]
@@ -144,36 +186,53 @@ async fn cli_2_a_file_comes_back_byte_for_byte() {
     let served = Served::start(&["--echo"], "/echo").await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("body");
-    let body: Vec<u8> = (0..5_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let body: Vec<u8> = (0..5_000_000u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8)
+        .collect();
     std::fs::write(&path, &body).unwrap();
     let output = run(&["request", &served.address, path.to_str().unwrap()], b"").await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(output.stdout == body, "the reply differs");
     let from_stdin = run(&["request", &served.address], &body).await;
-    assert!(from_stdin.stdout == body, "the reply to a body from stdin differs");
+    assert!(
+        from_stdin.stdout == body,
+        "the reply to a body from stdin differs"
+    );
 }
 
 #[tokio::test]
 async fn sub_prints_payloads_on_stdout_and_escaped_topics_on_stderr() {
     let mut served = Served::start_with(&["--pub"], "/md", Stdio::piped()).await;
     let mut stdin = served.child.stdin.take().unwrap();
-    let subscriber = weida().args(["sub", "--filter", "a.#", "--count", "2", &served.address]).spawn().unwrap();
+    let subscriber = weida()
+        .args(["sub", "--filter", "a.#", "--count", "2", &served.address])
+        .spawn()
+        .unwrap();
     let mut reports = BufReader::new(served.child.stderr.take().unwrap()).lines();
     // Publish until the first copy is taken: only then the subscription is known to stand.
     let publishing = async {
         let mut copies = 0;
         while copies < 2 {
-            tokio::io::AsyncWriteExt::write_all(&mut stdin, b"a.\x1b[2J 21.5\n").await.unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut stdin, b"a.\x1b[2J 21.5\n")
+                .await
+                .unwrap();
             if reports.next_line().await.unwrap().unwrap() == "published to 1" {
                 copies += 1;
             }
         }
     };
     tokio::time::timeout(PATIENCE, publishing).await.unwrap();
-    let output = tokio::time::timeout(PATIENCE, subscriber.wait_with_output()).await.unwrap().unwrap();
+    let output = tokio::time::timeout(PATIENCE, subscriber.wait_with_output())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(output.stdout, b"21.5\n21.5\n");
-    assert!(stderr(&output).contains("a.\\u{1b}[2J"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("a.\\u{1b}[2J"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[tokio::test]
@@ -181,9 +240,11 @@ async fn an_identity_file_keeps_the_address() {
     let folder = tempfile::tempdir().unwrap();
     let key = folder.path().join("key.pem");
     let key = key.to_str().unwrap();
-    let fingerprint = |served: &Served| served.address[..served.address.find('@').unwrap()].to_owned();
+    let fingerprint =
+        |served: &Served| served.address[..served.address.find('@').unwrap()].to_owned();
     let first = Served::start(&["--echo", "--identity", key], "/echo").await;
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(key).unwrap().permissions());
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(key).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     let second = Served::start(&["--echo", "--identity", key], "/echo").await;
     assert_eq!(fingerprint(&first), fingerprint(&second));
