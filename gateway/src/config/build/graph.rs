@@ -4,11 +4,12 @@
 //! writes may be what the second one reads.
 
 use weida_bridge::names::{Space, WEIDA};
+use weida_mqtt::MQTT;
 
 use super::super::report::Report;
 use super::super::valid::{ForeignEnd, ListenKind, WeidaEnd};
 use super::listen::Built;
-use super::route::{BuiltRoute, MQTT};
+use super::route::BuiltRoute;
 use super::view::View;
 
 /// Where a message stands between two routes.

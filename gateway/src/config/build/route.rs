@@ -14,7 +14,7 @@ use super::super::valid::{Limits, RouteConfig};
 use super::listen::Built;
 use super::view::View;
 
-pub(super) use ends::{MQTT, mqtt_filter};
+pub(super) use ends::mqtt_filter;
 
 /// A route and where it stands.
 #[derive(Debug, Clone)]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use weida_bridge::Pattern;
 use weida_bridge::names::{Space, Template, WEIDA};
 use weida_core::{EndpointAddr, EndpointPath, Filter};
+use weida_mqtt::MQTT;
+use weida_mqtt::codec::TopicFilter;
 
 use super::super::super::report::Report;
 use super::super::super::valid::{
@@ -474,13 +476,8 @@ pub(in super::super) fn mqtt_filter(text: &str) -> Result<(), &'static str> {
             return Err("a wildcard is a whole level");
         }
     }
-    Ok(())
+    // The codec has the last word: what it would refuse from a client must not stand in a file.
+    TopicFilter::parse(text)
+        .map(drop)
+        .map_err(|_| "no client could send it")
 }
-
-/// Names of MQTT, as its adapter maps them. `[mqtt 10]`
-pub(in super::super) static MQTT: Space = Space::new('/')
-    .one("+")
-    .rest("#")
-    .reserve("+#\0")
-    .refuse_empty()
-    .max_bytes(65_535);
