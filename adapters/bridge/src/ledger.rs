@@ -114,6 +114,43 @@ impl Ledger {
 }
 
 /// One message's life. Ends exactly once, by value.
+///
+/// ```
+/// use weida_bridge::{DropCause, Ledger, RouteId};
+///
+/// let ledger = Ledger::new(RouteId::new("readings"));
+/// let mut life = ledger.born(5);
+/// life.queued();
+/// assert_eq!(ledger.snapshot().queued, 1);
+/// life.dropped(DropCause::QueueFull);
+/// assert_eq!(ledger.snapshot().difference(), 0);
+/// ```
+///
+/// A second end does not compile, nor does a copy that could have one:
+///
+/// ```compile_fail,E0382
+/// # use weida_bridge::{Ledger, RouteId};
+/// # let ledger = Ledger::new(RouteId::new("readings"));
+/// let life = ledger.born(5);
+/// life.delivered();
+/// life.expired();
+/// ```
+///
+/// ```compile_fail,E0599
+/// # use weida_bridge::{Ledger, RouteId};
+/// # let ledger = Ledger::new(RouteId::new("readings"));
+/// let life = ledger.born(5);
+/// life.clone().delivered();
+/// ```
+///
+/// A life that is not even looked at is a warning, and an error where warnings are:
+///
+/// ```compile_fail
+/// #![deny(unused_must_use)]
+/// # use weida_bridge::{Ledger, RouteId};
+/// # let ledger = Ledger::new(RouteId::new("readings"));
+/// ledger.born(5);
+/// ```
 #[derive(Debug)]
 #[must_use = "a message that is born has to end"]
 pub struct Life {

@@ -114,7 +114,12 @@ impl Load {
                     Err(_) => None,
                 };
                 if let Some(begun) = begun {
-                    work.measure(begun).await;
+                    // One timer for the whole run: one per operation would be measured with it.
+                    let deadline = begun + work.load.at_most;
+                    if let Err(late) = tokio::time::timeout_at(deadline, work.measure(begun)).await
+                    {
+                        work.report.fail(&late);
+                    }
                 }
                 work.report
             });
@@ -164,7 +169,6 @@ impl<T: Target> Worker<T> {
 
     async fn measure(&mut self, begun: Instant) {
         let workers = self.load.workers.max(1) as u64;
-        let deadline = begun + self.load.at_most;
         // Worker k takes operations k, k + workers, k + 2 workers … of one numbering.
         let mut sequence = self.report.worker;
         while self.report.errors == 0 {
@@ -188,10 +192,9 @@ impl<T: Target> Worker<T> {
                 sleep_until(at).await;
             }
             let start = planned.unwrap_or_else(Instant::now);
-            match tokio::time::timeout_at(deadline, self.target.op(&self.payload, sequence)).await {
-                Ok(Ok(())) => self.report.done(start),
-                Ok(Err(error)) => self.report.fail(&error),
-                Err(late) => self.report.fail(&late),
+            match self.target.op(&self.payload, sequence).await {
+                Ok(()) => self.report.done(start),
+                Err(error) => self.report.fail(&error),
             }
             sequence += workers;
         }

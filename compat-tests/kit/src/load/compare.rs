@@ -47,11 +47,15 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Median over the pairs of our rate over theirs: above 1 is faster. `NaN` when a contender did nothing in the median
-    /// pair, or anything failed: a comparison with errors is none.
+    /// Median over the pairs of our rate over theirs: above 1 is faster. `NaN` when a contender did nothing, or anything failed: a
+    /// comparison with errors is none.
     #[must_use]
     pub fn ratio(&self) -> f64 {
-        if self.errors() > 0 {
+        let idle = self
+            .runs
+            .iter()
+            .any(|(ours, theirs)| ours.operations == 0 || theirs.operations == 0);
+        if idle || self.errors() > 0 {
             return f64::NAN;
         }
         median(self.ratios())

@@ -148,13 +148,6 @@ impl TcpRelay {
     }
 }
 
-impl Drop for TcpRelay {
-    fn drop(&mut self) {
-        // Told first: the tasks end at their next poll, and a reset is what a dying relay means.
-        self.cut();
-    }
-}
-
 fn renew(token: &Mutex<CancellationToken>) {
     std::mem::take(&mut *token.lock().unwrap_or_else(PoisonError::into_inner)).cancel();
 }
@@ -172,7 +165,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 let Ok((client, _)) = accepted else { continue };
                 let number = shared.accepted.fetch_add(1, Relaxed);
                 if shared.faults.borrow().refusing {
-                    reset(client);
+                    drop(ResetOnDrop::new(client));
                     continue;
                 }
                 // Taken here, not in the task: a cut right after the connect must reach this one.
@@ -184,24 +177,24 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn relay(
-    mut client: TcpStream,
+    client: TcpStream,
     shared: Arc<Shared>,
     number: u64,
     cut: CancellationToken,
     half_open: CancellationToken,
 ) {
+    let mut client = ResetOnDrop::new(client);
     let upstream = *shared
         .upstream
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    let Ok(mut server) = TcpStream::connect(upstream).await else {
-        return reset(client);
+    let Ok(server) = TcpStream::connect(upstream).await else {
+        return;
     };
-    let _: io::Result<()> = client.set_nodelay(true); // a relay that cannot is only slower
-    let _: io::Result<()> = server.set_nodelay(true);
+    let mut server = ResetOnDrop::new(server);
     let ended = {
-        let (from_client, to_client) = client.split();
-        let (from_server, to_server) = server.split();
+        let (from_client, to_client) = client.stream.split();
+        let (from_server, to_server) = server.stream.split();
         let both = async {
             tokio::join!(
                 pump(from_client, to_server, &shared, number, Direction::Up),
@@ -216,15 +209,38 @@ async fn relay(
         }
     };
     match ended {
-        End::Done => {}
-        End::Cut => {
-            reset(client);
-            reset(server);
+        End::Done => {
+            client.polite = true;
+            server.polite = true;
         }
+        End::Cut => {}
         End::HalfOpen => {
-            reset(server);
+            drop(server);
             cut.cancelled().await;
-            reset(client);
+        }
+    }
+}
+
+/// A socket whose end is a reset (RST) unless both directions ended by themselves; also when its task is cut.
+struct ResetOnDrop {
+    stream: TcpStream,
+    polite: bool,
+}
+
+impl ResetOnDrop {
+    fn new(stream: TcpStream) -> Self {
+        let _: io::Result<()> = stream.set_nodelay(true); // a relay that cannot is only slower
+        Self {
+            stream,
+            polite: false,
+        }
+    }
+}
+
+impl Drop for ResetOnDrop {
+    fn drop(&mut self) {
+        if !self.polite {
+            let _: io::Result<()> = self.stream.set_zero_linger(); // closed with zero linger is RST, without it FIN
         }
     }
 }
@@ -314,11 +330,6 @@ async fn thawed(faults: &mut watch::Receiver<TcpFaults>, direction: Direction) {
     let _: Result<_, _> = faults
         .wait_for(|faults| !faults.frozen[direction.index()])
         .await;
-}
-
-fn reset(stream: TcpStream) {
-    let _: io::Result<()> = stream.set_zero_linger(); // dropped with zero linger is RST, without it FIN
-    drop(stream);
 }
 
 const MAX_CONNECTIONS: usize = 4096;

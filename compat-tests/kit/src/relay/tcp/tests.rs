@@ -197,3 +197,15 @@ async fn a_dead_server_looks_dead_through_the_relay() {
     let mut socket = TcpStream::connect(relay.addr()).await.unwrap();
     assert!(socket.read(&mut [0]).await.is_err());
 }
+
+#[tokio::test]
+async fn dropping_the_relay_resets_its_connections_and_frees_its_port() {
+    let (relay, _echo) = relay_to_echo().await;
+    let mut socket = TcpStream::connect(relay.addr()).await.unwrap();
+    round_trip(&mut socket, b"x").await.unwrap();
+    let addr = relay.addr();
+    drop(relay);
+    let ended = socket.read(&mut [0]).await;
+    assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+    assert!(TcpStream::connect(addr).await.is_err());
+}
