@@ -20,18 +20,18 @@ const HELLO: &[u8] = &[
 ];
 
 /// A raw peer with a live connection.
-pub struct Raw {
-    pub connection: quinn::Connection,
+pub(crate) struct Raw {
+    pub(crate) connection: quinn::Connection,
     _endpoint: quinn::Endpoint,
 }
 
 impl Raw {
     /// Dials `server` and says HELLO.
-    pub async fn dial(server: SocketAddr) -> Self {
+    pub(crate) async fn dial(server: SocketAddr) -> Self {
         Self::dial_with(server, quinn::TransportConfig::default(), HELLO).await
     }
 
-    pub async fn dial_with(
+    pub(crate) async fn dial_with(
         server: SocketAddr,
         transport: quinn::TransportConfig,
         hello: &[u8],
@@ -63,41 +63,41 @@ impl Raw {
 
     /// Dials without reading the server's HELLO, so that its only stream credit
     /// stays used up until [`Raw::recover`].
-    pub async fn stalled(server: SocketAddr, transport: quinn::TransportConfig) -> Self {
+    pub(crate) async fn stalled(server: SocketAddr, transport: quinn::TransportConfig) -> Self {
         let raw = Self::connect(server, transport).await;
         raw.say(HELLO).await;
         raw
     }
 
     /// Grants stream credit again; the server's HELLO counts as read.
-    pub fn recover(&self) {
+    pub(crate) fn recover(&self) {
         self.connection
             .set_max_concurrent_uni_streams(4096u32.into());
     }
 
     /// Writes `bytes` on a one-way stream and finishes it.
-    pub async fn say(&self, bytes: &[u8]) {
+    pub(crate) async fn say(&self, bytes: &[u8]) {
         let mut stream = self.connection.open_uni().await.unwrap();
         stream.write_all(bytes).await.unwrap();
         stream.finish().unwrap();
     }
 
-    pub async fn subscribe(&self, path: &str, filter: &str) {
+    pub(crate) async fn subscribe(&self, path: &str, filter: &str) {
         self.say(&frame(3, path, filter)).await;
     }
 
-    pub async fn unsubscribe(&self, path: &str, filter: &str) {
+    pub(crate) async fn unsubscribe(&self, path: &str, filter: &str) {
         self.say(&frame(4, path, filter)).await;
     }
 
     /// Everything on the next one-way stream.
-    pub async fn heard(&self) -> Vec<u8> {
+    pub(crate) async fn heard(&self) -> Vec<u8> {
         let mut stream = soon(self.connection.accept_uni()).await.unwrap();
         soon(stream.read_to_end(64 << 20)).await.unwrap()
     }
 
     /// Fails if the other side opens anything within a moment, or closes.
-    pub async fn hears_nothing(&self) {
+    pub(crate) async fn hears_nothing(&self) {
         let moment = std::time::Duration::from_millis(150);
         tokio::select! {
             stream = self.connection.accept_uni() => panic!("{stream:?}"),
@@ -107,13 +107,13 @@ impl Raw {
         self.is_open();
     }
 
-    pub fn is_open(&self) {
+    pub(crate) fn is_open(&self) {
         let closed = self.connection.close_reason();
         assert!(closed.is_none(), "{closed:?}");
     }
 
     /// The code and sentence the other side closes with.
-    pub async fn closed(&self) -> (u64, String) {
+    pub(crate) async fn closed(&self) -> (u64, String) {
         match soon(self.connection.closed()).await {
             quinn::ConnectionError::ApplicationClosed(close) => (
                 close.error_code.into_inner(),
@@ -125,13 +125,13 @@ impl Raw {
 }
 
 /// A raw server: accepts one connection and says HELLO.
-pub struct RawServer {
-    pub endpoint: quinn::Endpoint,
-    pub identity: Identity,
+pub(crate) struct RawServer {
+    pub(crate) endpoint: quinn::Endpoint,
+    pub(crate) identity: Identity,
 }
 
 impl RawServer {
-    pub fn bind() -> Self {
+    pub(crate) fn bind() -> Self {
         let identity = Identity::generate().unwrap();
         let pem = identity.to_pem().unwrap();
         let chain = CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -152,14 +152,14 @@ impl RawServer {
         Self { endpoint, identity }
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         let key = self.identity.fingerprint().unwrap();
         let addr = self.endpoint.local_addr().unwrap();
         format!("weida://{key}@{addr}{path}")
     }
 
     /// The next connection, after HELLO both ways.
-    pub async fn accept(&self) -> Raw {
+    pub(crate) async fn accept(&self) -> Raw {
         let incoming = soon(self.endpoint.accept()).await.unwrap();
         let raw = Raw {
             connection: soon(incoming.into_future()).await.unwrap(),
@@ -172,7 +172,7 @@ impl RawServer {
 }
 
 /// SUBSCRIBE (3) or UNSUBSCRIBE (4) of `filter` at `path`. [wire 8.4]
-pub fn frame(kind: u8, path: &str, filter: &str) -> Vec<u8> {
+pub(crate) fn frame(kind: u8, path: &str, filter: &str) -> Vec<u8> {
     let mut header = vec![0xA2, 0x00];
     text(&mut header, path);
     header.push(0x01);
@@ -181,7 +181,7 @@ pub fn frame(kind: u8, path: &str, filter: &str) -> Vec<u8> {
 }
 
 /// A frame head around `header`.
-pub fn head(kind: u8, header: &[u8]) -> Vec<u8> {
+pub(crate) fn head(kind: u8, header: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x57, kind];
     match header.len() {
         short @ 0..64 => frame.push(u8::try_from(short).unwrap()),
@@ -192,7 +192,7 @@ pub fn head(kind: u8, header: &[u8]) -> Vec<u8> {
 }
 
 /// A CBOR text string.
-pub fn text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn text(out: &mut Vec<u8>, text: &str) {
     match text.len() {
         short @ 0..24 => out.push(0x60 | u8::try_from(short).unwrap()),
         byte @ 24..256 => out.extend([0x78, u8::try_from(byte).unwrap()]),
