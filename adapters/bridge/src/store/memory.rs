@@ -110,7 +110,6 @@ impl MemoryStore {
             after.insert(key, value);
         }
         let (mut entries, mut bytes) = (state.rows.len() as u64, state.bytes);
-        let (before_entries, before_bytes) = (entries, bytes);
         for (key, value) in &after {
             if let Some(old) = state.rows.get(*key) {
                 entries -= 1;
@@ -121,15 +120,14 @@ impl MemoryStore {
                 bytes += size(key, new);
             }
         }
-        // A batch that makes the store smaller is always taken: it is the way out of being full.
-        if entries > self.max_entries && entries > before_entries {
+        if entries > self.max_entries {
             return Err(StoreError::Full {
                 needed: entries,
                 bound: self.max_entries,
                 unit: "entries",
             });
         }
-        if bytes > self.max_bytes && bytes > before_bytes {
+        if bytes > self.max_bytes {
             return Err(StoreError::Full {
                 needed: bytes,
                 bound: self.max_bytes,
