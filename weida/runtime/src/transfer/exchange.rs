@@ -210,13 +210,14 @@ impl ReplyStream {
             Ok(head) => head,
             Err(failure) => return Err(self.failed(failure)),
         };
-        let stream = self.stream.take().expect("read a moment ago");
         match head {
             ReplyHead::Data(header, rest) => {
+                // Until it is a reply, the half is given up with this handle.
                 let mut header = match DataHeader::decode(&header) {
                     Ok(header) => header,
                     Err(error) => return Err(Error::Protocol(error.to_string())),
                 };
+                let stream = self.stream.take().expect("read a moment ago");
                 // Ignored on a reply half. [wire 8.2]
                 header.endpoint = None;
                 let meta = IncomingMeta::of(&header, &self.connection);
