@@ -59,3 +59,8 @@ pub use weida_core::{
     StopReason, TraceContext, UnixAddr, codes, filter,
 };
 pub use weida_protocol::{ExtensionItem, ExtensionValue, VERSION};
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -12,6 +12,7 @@ use crate::pubsub::{Admission, Attached, DropTable, FanOut, SubscriptionRequest,
 use crate::shared::Life;
 
 /// What a publisher holds.
+#[expect(unnameable_types, reason = "sealed: only a type alias names it")]
 pub struct PubState {
     // Dropped before the claim, so that a successor finds no decision of ours.
     attached: Attached,

@@ -22,6 +22,7 @@ use crate::tls::ClientTls;
 use crate::transfer::IncomingTransfer;
 
 /// What a subscriber holds.
+#[expect(unnameable_types, reason = "sealed: only a type alias names it")]
 pub struct SubState {
     dialler: Dialler,
     filters: Arc<Filters>,
