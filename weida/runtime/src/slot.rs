@@ -71,6 +71,8 @@ struct Set {
     changes: watch::Sender<u64>,
     events: EventHub,
     registration: Option<Arc<dyn Registration>>,
+    /// Cancelled when the endpoint is dropped. The end of the runtime is not a
+    /// reason of its own: it closes the connections, and a slot follows those.
     stop: CancellationToken,
 }
 
@@ -138,7 +140,7 @@ impl Dialler {
             changes: watch::Sender::new(0),
             events: EventHub::new(),
             registration,
-            stop: shared.stop.child_token(),
+            stop: CancellationToken::new(),
         }))
     }
 
@@ -551,6 +553,11 @@ async fn redial(
         let result = tokio::select! {
             biased;
             () = slot.stop.cancelled() => return false,
+            () = set.shared.stop.cancelled() => {
+                let why = GiveUp::Policy { attempts: tried - 1 };
+                set.gave_up(slot, End::Lost(LossCause::LocallyClosed), why);
+                return false;
+            }
             result = dial => result,
         };
         let (end, why) = match result {
