@@ -48,13 +48,7 @@ async fn ad_11_a_portless_address_may_be_switched_off() {
 struct Table(Vec<SocketAddr>);
 
 impl Resolver for Table {
-    fn resolve<'a>(
-        &'a self,
-        _: &'a Exec,
-        _: &'a str,
-        _: Option<u16>,
-        _: usize,
-    ) -> Resolved<'a> {
+    fn resolve<'a>(&'a self, _: &'a Exec, _: &'a str, _: Option<u16>, _: usize) -> Resolved<'a> {
         Box::pin(async { Ok(self.0.clone()) })
     }
 }
@@ -64,7 +58,9 @@ impl Resolver for Table {
 #[tokio::test]
 async fn ad_9_ad_12_a_silent_first_address_is_passed_over() {
     let server = Server::start().await;
-    let silent = tokio::net::UdpSocket::bind(common::loopback()).await.unwrap();
+    let silent = tokio::net::UdpSocket::bind(common::loopback())
+        .await
+        .unwrap();
     let config = RuntimeConfig {
         resolver: SharedResolver::new(Table(vec![
             silent.local_addr().unwrap(),
@@ -91,7 +87,10 @@ async fn id_5_a_wrong_pin_is_untrusted_with_what_answered() {
     let stranger = Identity::generate().unwrap().fingerprint().unwrap();
     let url = format!("weida://{stranger}@{}/x", server.binding.local_addr());
     let error = soon(peer.connect(&url)).await.unwrap_err();
-    assert!(matches!(error, Error::Untrusted(fp) if fp == server.fingerprint), "{error}");
+    assert!(
+        matches!(error, Error::Untrusted(fp) if fp == server.fingerprint),
+        "{error}"
+    );
     assert_eq!(peer.peer_count(), 0, "a failed first dial leaves nothing");
 }
 
@@ -185,8 +184,13 @@ async fn cn_3_s8_10_another_key_behind_the_address_is_refused() {
     let trust = Trust::pin(one.fingerprint).and_pin(two.fingerprint);
     let peer = runtime.peer(trust);
     soon(peer.connect("weida://cluster:7443/a")).await.unwrap();
-    let error = soon(peer.connect("weida://cluster:7443/b")).await.unwrap_err();
-    assert!(matches!(error, Error::Untrusted(fp) if fp == two.fingerprint), "{error}");
+    let error = soon(peer.connect("weida://cluster:7443/b"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::Untrusted(fp) if fp == two.fingerprint),
+        "{error}"
+    );
     // S8-9: the same key on a further path needs nothing but the proof.
     soon(peer.connect("weida://cluster:7443/c")).await.unwrap();
     assert_eq!(peer.peer_count(), 2);
@@ -273,7 +277,10 @@ async fn cn_8_a_binding_refuses_past_its_cap() {
     };
     let server = Server::with(config).await;
     let addr = server.binding.local_addr();
-    let held = [RawClient::greeted(addr).await, RawClient::greeted(addr).await];
+    let held = [
+        RawClient::greeted(addr).await,
+        RawClient::greeted(addr).await,
+    ];
     let refused = soon(RawClient::dial(addr)).await.map(drop).unwrap_err();
     let code = match refused {
         quinn::ConnectionError::ConnectionClosed(close) => u64::from(close.error_code),
@@ -311,15 +318,23 @@ async fn cn_9_s8_11_a_proved_key_has_its_own_cap() {
         .unwrap();
     let runtime = client();
     let identity = Identity::generate().unwrap();
-    let peer = runtime
-        .peer(ClientTls::new(Trust::by_address()).with_identity(identity));
-    let url = |path: &str| format!("weida://{}@{}{path}", server.fingerprint, required.local_addr());
+    let peer = runtime.peer(ClientTls::new(Trust::by_address()).with_identity(identity));
+    let url = |path: &str| {
+        format!(
+            "weida://{}@{}{path}",
+            server.fingerprint,
+            required.local_addr()
+        )
+    };
     soon(peer.connect(&url("/a"))).await.unwrap();
     soon(peer.connect(&url("/b"))).await.unwrap();
     let error = soon(peer.connect(&url("/c"))).await.unwrap_err();
     let reason = error.close_reason().map(str::to_owned);
     assert!(matches!(error, Error::LimitExceeded(Some(_))), "{error}");
-    assert_eq!(reason.as_deref(), Some("more than 2 connections of one peer"));
+    assert_eq!(
+        reason.as_deref(),
+        Some("more than 2 connections of one peer")
+    );
     let stranger = Identity::generate().unwrap();
     let other = runtime.peer(ClientTls::new(Trust::by_address()).with_identity(stranger));
     soon(other.connect(&url("/a"))).await.unwrap();
@@ -363,7 +378,9 @@ async fn cn_11_a_peer_without_hello_is_dropped() {
         ..RuntimeConfig::default()
     };
     let server = Server::with(config()).await;
-    let raw = soon(RawClient::dial(server.binding.local_addr())).await.unwrap();
+    let raw = soon(RawClient::dial(server.binding.local_addr()))
+        .await
+        .unwrap();
     assert_eq!(close_code(&raw.connection).await, 4);
 
     let silent = RawServer::start("/x");
@@ -371,7 +388,10 @@ async fn cn_11_a_peer_without_hello_is_dropped() {
     let peer = runtime.peer(Trust::by_address());
     let (dialled, connection) = tokio::join!(soon(peer.connect(&silent.url)), silent.accept());
     let error = dialled.unwrap_err();
-    assert!(matches!(&error, Error::Negotiation(text) if text.contains("HELLO")), "{error}");
+    assert!(
+        matches!(&error, Error::Negotiation(text) if text.contains("HELLO")),
+        "{error}"
+    );
     assert_eq!(close_code(&connection).await, 4);
 }
 
@@ -404,7 +424,13 @@ async fn id_11_a_peer_is_disconnected_by_its_key() {
         )
         .await
         .unwrap();
-    let url = |path: &str| format!("weida://{}@{}{path}", server.fingerprint, required.local_addr());
+    let url = |path: &str| {
+        format!(
+            "weida://{}@{}{path}",
+            server.fingerprint,
+            required.local_addr()
+        )
+    };
     let (one, two) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     let runtime = client();
     let dial = |identity: &Identity| {
@@ -430,7 +456,10 @@ async fn id_11_a_peer_is_disconnected_by_its_key() {
     let LossCause::PeerClosed(Some(reason)) = cause else {
         panic!("{cause:?}");
     };
-    assert_eq!((reason.code(), reason.text()), (7, "disconnected by the application"));
+    assert_eq!(
+        (reason.code(), reason.text()),
+        (7, "disconnected by the application")
+    );
     assert_eq!(b.peer_count(), 1);
     // Not a ban: it comes back by its own policy.
     eventually(|| a.peer_count() == 2).await;
@@ -519,7 +548,10 @@ async fn cn_6_a_raw_acceptor_sees_everything_and_answers_on_the_same_connection(
     let weida::Incoming::Credit(grant) = soon(acceptor.accept()).await.unwrap() else {
         panic!("a repeat is not announced again");
     };
-    assert_eq!((grant.id, &*grant.filter, grant.limit), (consumer.id(), "a", 5));
+    assert_eq!(
+        (grant.id, &*grant.filter, grant.limit),
+        (consumer.id(), "a", 5)
+    );
     soon(consumer.deliver(TransferMeta::default().with_topic("a"), b"m"))
         .await
         .unwrap();

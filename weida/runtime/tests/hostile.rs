@@ -3,8 +3,6 @@
 
 mod common;
 
-
-
 use common::raw::{
     HELLO, RawClient, RawServer, alive, close_code, open_uni, send_bi, send_uni, stop_code,
 };
@@ -65,7 +63,11 @@ async fn closes(bytes: &[u8], code: u64) {
     soon(world.puller.recv()).await.unwrap();
     assert!(alive(&raw.connection, "/e").await, "the valid neighbour");
     send_uni(&raw.connection, bytes).await;
-    assert_eq!(close_code(&raw.connection).await, code, "as server: {bytes:02X?}");
+    assert_eq!(
+        close_code(&raw.connection).await,
+        code,
+        "as server: {bytes:02X?}"
+    );
 
     let server = RawServer::start("/x");
     let runtime = client();
@@ -73,13 +75,19 @@ async fn closes(bytes: &[u8], code: u64) {
     let (dialled, connection) = tokio::join!(soon(peer.connect(&server.url)), server.greeted());
     dialled.unwrap();
     send_uni(&connection, bytes).await;
-    assert_eq!(close_code(&connection).await, code, "as client: {bytes:02X?}");
+    assert_eq!(
+        close_code(&connection).await,
+        code,
+        "as client: {bytes:02X?}"
+    );
 }
 
 /// The same before HELLO: what is wrong is judged without waiting for it.
 async fn closes_before_hello(bytes: &[u8], code: u64) {
     let server = Server::start().await;
-    let raw = soon(RawClient::dial(server.binding.local_addr())).await.unwrap();
+    let raw = soon(RawClient::dial(server.binding.local_addr()))
+        .await
+        .unwrap();
     send_uni(&raw.connection, bytes).await;
     assert_eq!(close_code(&raw.connection).await, code, "{bytes:02X?}");
 }
@@ -162,7 +170,9 @@ async fn s17_21_an_exchange_opens_with_data() {
     ];
     for frame in frames {
         let server = Server::start().await;
-        let raw = soon(RawClient::dial(server.binding.local_addr())).await.unwrap();
+        let raw = soon(RawClient::dial(server.binding.local_addr()))
+            .await
+            .unwrap();
         drop(send_bi(&raw.connection, frame).await);
         assert_eq!(close_code(&raw.connection).await, 2, "{frame:02X?}");
     }
@@ -211,12 +221,14 @@ async fn s17_12_one_subscription_too_many_closes_with_a_reason() {
     };
     let world = World::with(limits).await;
     let raw = world.raw().await;
-    let subscribe =
-        |path: u8, filter: u8| [0x57, 3, 8, 0xA2, 0, 0x62, b'/', path, 1, 0x61, filter];
+    let subscribe = |path: u8, filter: u8| [0x57, 3, 8, 0xA2, 0, 0x62, b'/', path, 1, 0x61, filter];
     for (path, filter) in [(b'a', b'1'), (b'a', b'2'), (b'b', b'1'), (b'a', b'1')] {
         send_uni(&raw.connection, &subscribe(path, filter)).await;
     }
-    assert!(alive(&raw.connection, "/e").await, "a repeat is counted once");
+    assert!(
+        alive(&raw.connection, "/e").await,
+        "a repeat is counted once"
+    );
     send_uni(&raw.connection, &subscribe(b'c', b'9')).await;
     let reason = soon(raw.connection.closed()).await;
     let quinn::ConnectionError::ApplicationClosed(close) = reason else {
@@ -238,7 +250,11 @@ async fn wire_17_what_is_ignored_or_stopped_leaves_the_connection() {
     // CREDIT where no queue serves the path; UNSUBSCRIBE of the unknown.
     let credit = [0x57, 5, 10, 0xA3, 0, 0x62, b'/', b'p', 1, 0x61, b'a', 2, 5];
     send_uni(&raw.connection, &credit).await;
-    send_uni(&raw.connection, &[0x57, 4, 8, 0xA2, 0, 0x62, b'/', b'q', 1, 0x61, b'a']).await;
+    send_uni(
+        &raw.connection,
+        &[0x57, 4, 8, 0xA2, 0, 0x62, b'/', b'q', 1, 0x61, b'a'],
+    )
+    .await;
     // Bytes after a header-only frame.
     let mut extra = vec![0x57, 3, 8, 0xA2, 0, 0x62, b'/', b'q', 1, 0x61, b'a'];
     extra.extend_from_slice(&[0xFF; 100]);
@@ -256,14 +272,16 @@ async fn wire_17_what_is_ignored_or_stopped_leaves_the_connection() {
     // Misrouted exchanges: ERROR, FIN, and a stop of the request half.
     for (path, error, stop) in [(b'z', 1, 8), (b'p', 3, 9)] {
         let (mut send, mut recv) = soon(raw.connection.open_bi()).await.unwrap();
-        send.write_all(&[0x57, 1, 5, 0xA1, 0, 0x62, b'/', path]).await.unwrap();
+        send.write_all(&[0x57, 1, 5, 0xA1, 0, 0x62, b'/', path])
+            .await
+            .unwrap();
         let answer = soon(recv.read_to_end(64)).await.unwrap();
         assert_eq!(answer, [0x57, 2, 3, 0xA1, 0, error]);
         assert_eq!(stop_code(&mut send).await, Some(stop));
     }
     // content_len that lies, traceparent that does not parse, unknown keys.
     let odd = [
-        0x57, 1, 16, 0xA4, 0, 0x62, b'/', b'p', 1, 0x19, 0xFF, 0xFF, 3, 0x61, b'?', 0x18, 0x63,
+        0x57, 1, 15, 0xA4, 0, 0x62, b'/', b'p', 1, 0x19, 0xFF, 0xFF, 3, 0x61, b'?', 0x18, 0x63,
         0xF6, 0,
     ];
     send_uni(&raw.connection, &odd).await;
@@ -290,7 +308,12 @@ async fn inv_1_stalled_heads_are_stopped_and_the_connection_lives() {
     let world = World::with(limits).await;
     let raw = world.raw().await;
     let mut stalled = Vec::new();
-    for head in [&[0x57][..], &[0x57, 1], &[0x57, 1, 9, 0xA1], &[0x57, 1, 9, 0xA1]] {
+    for head in [
+        &[0x57][..],
+        &[0x57, 1],
+        &[0x57, 1, 9, 0xA1],
+        &[0x57, 1, 9, 0xA1],
+    ] {
         stalled.push(open_uni(&raw.connection, head).await);
     }
     for stream in &mut stalled {
@@ -322,7 +345,10 @@ async fn cn_11_streams_before_hello_are_parked() {
     for _ in 0..10 {
         send_uni(&raw.connection, PUSH).await;
     }
-    assert!(stays_pending(world.puller.recv()).await, "not interpreted yet");
+    assert!(
+        stays_pending(world.puller.recv()).await,
+        "not interpreted yet"
+    );
     send_uni(&raw.connection, HELLO).await;
     for _ in 0..10 {
         let arrived = soon(world.puller.recv()).await.unwrap();
@@ -351,8 +377,18 @@ async fn tx_10_a_push_before_an_immediate_close_is_delivered() {
 async fn wire_17_hello_negotiation_and_violation_codes() {
     let rejected: [(&[u8], u64); 7] = [
         // N1, N2, N3 of wire 25.3.
-        (&[0x57, 0, 0x0E, 0xA5, 0, 0x81, 1, 1, 0x19, 0x40, 0, 2, 1, 3, 0x80, 4, 0x80], 4),
-        (&[0x57, 0, 0x0F, 0xA5, 0, 0x81, 0, 1, 0x19, 0x40, 0, 2, 1, 3, 0x80, 4, 0x81, 7], 4),
+        (
+            &[
+                0x57, 0, 0x0E, 0xA5, 0, 0x81, 1, 1, 0x19, 0x40, 0, 2, 1, 3, 0x80, 4, 0x80,
+            ],
+            4,
+        ),
+        (
+            &[
+                0x57, 0, 0x0F, 0xA5, 0, 0x81, 0, 1, 0x19, 0x40, 0, 2, 1, 3, 0x80, 4, 0x81, 7,
+            ],
+            4,
+        ),
         (
             &[
                 0x57, 0, 0x16, 0xA7, 0, 0x81, 0, 1, 0x19, 0x40, 0, 2, 1, 3, 0x80, 4, 0x80, 5, 0xA1,
@@ -361,9 +397,19 @@ async fn wire_17_hello_negotiation_and_violation_codes() {
             4,
         ),
         // No versions at all is legal CBOR and fails negotiation.
-        (&[0x57, 0, 0x0D, 0xA5, 0, 0x80, 1, 0x19, 0x40, 0, 2, 1, 3, 0x80, 4, 0x80], 4),
+        (
+            &[
+                0x57, 0, 0x0D, 0xA5, 0, 0x80, 1, 0x19, 0x40, 0, 2, 1, 3, 0x80, 4, 0x80,
+            ],
+            4,
+        ),
         // Key 4 missing; requires more than it offers; ordering level 9.
-        (&[0x57, 0, 0x0C, 0xA4, 0, 0x81, 0, 1, 0x19, 0x40, 0, 2, 1, 3, 0x80], 2),
+        (
+            &[
+                0x57, 0, 0x0C, 0xA4, 0, 0x81, 0, 1, 0x19, 0x40, 0, 2, 1, 3, 0x80,
+            ],
+            2,
+        ),
         (
             &[
                 0x57, 0, 0x12, 0xA6, 0, 0x81, 0, 1, 0x19, 0x40, 0, 2, 1, 3, 0x80, 4, 0x80, 6, 0xA1,
@@ -381,9 +427,15 @@ async fn wire_17_hello_negotiation_and_violation_codes() {
     ];
     for (hello, code) in rejected {
         let server = Server::start().await;
-        let raw = soon(RawClient::dial(server.binding.local_addr())).await.unwrap();
+        let raw = soon(RawClient::dial(server.binding.local_addr()))
+            .await
+            .unwrap();
         send_uni(&raw.connection, hello).await;
-        assert_eq!(close_code(&raw.connection).await, code, "as server {hello:02X?}");
+        assert_eq!(
+            close_code(&raw.connection).await,
+            code,
+            "as server {hello:02X?}"
+        );
 
         let server = RawServer::start("/x");
         let runtime = client();
@@ -420,8 +472,7 @@ async fn s17_30_a_close_is_read_by_its_code_and_keeps_its_sentence() {
         };
         let runtime = Runtime::new(config).unwrap();
         let peer = runtime.peer(Trust::by_address());
-        let (dialled, connection) =
-            tokio::join!(soon(peer.connect(&server.url)), server.greeted());
+        let (dialled, connection) = tokio::join!(soon(peer.connect(&server.url)), server.greeted());
         dialled.unwrap();
         let mut transfer = soon(peer.open(TransferMeta::default())).await.unwrap();
         connection.close(code.into(), b"because\nof this");
@@ -436,7 +487,10 @@ async fn s17_30_a_close_is_read_by_its_code_and_keeps_its_sentence() {
         .await;
         assert!(expected(&error), "{code}: {error:?}");
         assert_eq!(error.close_reason(), Some("because\nof this"), "{code}");
-        assert!(!error.to_string().contains('\n') || code == 2 || code == 4, "{code}");
+        assert!(
+            !error.to_string().contains('\n') || code == 2 || code == 4,
+            "{code}"
+        );
     }
 }
 
@@ -465,8 +519,7 @@ async fn wire_17_a_bad_reply_fails_one_exchange_only() {
         &[0x57, 3, 1, 0xA0],
     ];
     for bytes in bad {
-        let (reply, ()) =
-            tokio::join!(soon(requester.request(b"?")), answer(&connection, bytes));
+        let (reply, ()) = tokio::join!(soon(requester.request(b"?")), answer(&connection, bytes));
         let error = reply.map(drop).unwrap_err();
         assert!(matches!(error, Error::Protocol(_)), "{bytes:02X?}: {error}");
     }
@@ -503,7 +556,10 @@ async fn wire_2_another_alpn_fails_the_handshake() {
     let server = Server::start().await;
     let addr = server.binding.local_addr();
     for alpn in [&b"h3"[..], b"weida-raft/0"] {
-        let error = soon(RawClient::dial_with(addr, alpn)).await.map(drop).unwrap_err();
+        let error = soon(RawClient::dial_with(addr, alpn))
+            .await
+            .map(drop)
+            .unwrap_err();
         let code = match error {
             quinn::ConnectionError::ConnectionClosed(close) => u64::from(close.error_code),
             quinn::ConnectionError::TransportError(error) => u64::from(error.code),

@@ -23,7 +23,10 @@ async fn a_pushed_body_arrives_once_with_its_metadata() {
         .with_content_type("text/plain")
         .with_content_len(5)
         .with_topic("a.b")
-        .with_extension(64, &weida::ExtensionValue::Item(weida::ExtensionItem::Uint(3)))
+        .with_extension(
+            64,
+            &weida::ExtensionValue::Item(weida::ExtensionItem::Uint(3)),
+        )
         .unwrap();
     pusher.send_with(meta, b"job-1").await.unwrap();
     let transfer = soon(puller.recv()).await.unwrap();
@@ -32,7 +35,10 @@ async fn a_pushed_body_arrives_once_with_its_metadata() {
     assert_eq!(meta.content_type.as_deref(), Some("text/plain"));
     assert_eq!(meta.content_len, Some(5));
     assert_eq!(meta.topic.as_deref(), Some("a.b"));
-    assert_eq!(meta.extension(64).and_then(|value| value.as_uint()), Some(3));
+    assert_eq!(
+        meta.extension(64).and_then(|value| value.as_uint()),
+        Some(3)
+    );
     assert_eq!(meta.extension(65), None);
     assert_eq!(meta.peer, None, "S8-3: an anonymous client is nobody");
     assert_eq!(meta.trace, None, "no trace is minted");
@@ -155,28 +161,33 @@ async fn fc_1_unread_streams_share_the_connection_window() {
     let runtime = client();
     let (pusher, puller) = pair(&server, &runtime, "/jobs").await;
     let body = vec![7; 32 << 10];
-    let mut receipts = Vec::new();
+    let one = async || {
+        let mut transfer = pusher.open(TransferMeta::default()).await?;
+        transfer.write_all(&body).await?;
+        transfer.finish()?.delivered().await
+    };
     let mut stalled = None;
-    for n in 0..12 {
-        let mut transfer = soon(pusher.open(TransferMeta::default())).await.unwrap();
-        transfer.write_all(&body).await.unwrap();
-        let mut receipt = Box::pin(transfer.finish().unwrap().delivered());
-        if tokio::time::timeout(Duration::from_millis(500), &mut receipt)
-            .await
-            .is_err()
-        {
-            stalled = Some((n, receipt));
-            break;
+    for n in 1..=12 {
+        let mut sending = Box::pin(one());
+        let limit = Duration::from_millis(500);
+        match tokio::time::timeout(limit, &mut sending).await {
+            Ok(receipt) => receipt.unwrap(),
+            Err(_) => {
+                stalled = Some((n, sending));
+                break;
+            }
         }
-        receipts.push(n);
     }
-    let (n, receipt) = stalled.expect("the window must end");
-    assert!((6..=8).contains(&n), "stalled at stream {n}");
-    for _ in 0..2 {
-        let transfer = soon(puller.recv()).await.unwrap();
-        assert_eq!(soon(transfer.collect(64 << 10)).await.unwrap(), body);
-    }
-    soon(receipt).await.unwrap();
+    let (n, sending) = stalled.expect("the window must end");
+    assert!((7..=9).contains(&n), "stalled at stream {n}");
+    let read = async {
+        for _ in 0..2 {
+            let transfer = soon(puller.recv()).await.unwrap();
+            assert_eq!(soon(transfer.collect(64 << 10)).await.unwrap(), body);
+        }
+    };
+    let (receipt, ()) = tokio::join!(soon(sending), read);
+    receipt.unwrap();
 }
 
 /// LG-4: the head shares the window with the payload.
@@ -193,13 +204,17 @@ async fn lg_4_a_payload_of_exactly_the_window_waits_for_its_reader() {
     let runtime = client();
     let (pusher, puller) = pair(&server, &runtime, "/jobs").await;
     let mut transfer = soon(pusher.open(TransferMeta::default())).await.unwrap();
-    transfer.write_all(&vec![1; 64 << 10]).await.unwrap();
-    let mut receipt = Box::pin(transfer.finish().unwrap().delivered());
+    let body = vec![1; 64 << 10];
+    let send = async {
+        transfer.write_all(&body).await?;
+        transfer.finish()?.delivered().await
+    };
+    let mut send = Box::pin(send);
+    assert!(stays_pending(&mut send).await, "nobody reads yet");
     let arrived = soon(puller.recv()).await.unwrap();
-    assert!(stays_pending(&mut receipt).await);
-    let (receipt, body) = tokio::join!(soon(receipt), soon(arrived.collect(64 << 10)));
+    let (receipt, read) = tokio::join!(soon(send), soon(arrived.collect(64 << 10)));
     receipt.unwrap();
-    assert_eq!(body.unwrap().len(), 64 << 10);
+    assert_eq!(read.unwrap(), body);
 }
 
 /// CN-2: one connection per dialled path.
@@ -209,14 +224,17 @@ async fn cn_2_a_stalled_path_does_not_stall_another() {
     let runtime = client();
     let (stalled, _never_read) = pair(&server, &runtime, "/stalled").await;
     let (lively, puller) = pair(&server, &runtime, "/lively").await;
-    let mut open = Vec::new();
     // Fills the path's whole connection window with unread payload.
-    for _ in 0..18 {
-        let mut transfer = soon(stalled.open(TransferMeta::default())).await.unwrap();
-        let body = vec![0; 1 << 20];
-        let write = transfer.write_all(&body);
-        drop(tokio::time::timeout(Duration::from_millis(100), write).await);
-        open.push(transfer);
+    let body = vec![0; 1 << 20];
+    let fill = async || {
+        let mut transfer = stalled.open(TransferMeta::default()).await.unwrap();
+        transfer.write_all(&body).await.unwrap();
+        std::future::pending::<()>().await;
+    };
+    let mut filling: Vec<_> = (0..18).map(|_| Box::pin(fill())).collect();
+    for transfer in &mut filling {
+        let limit = Duration::from_millis(50);
+        assert!(tokio::time::timeout(limit, transfer).await.is_err());
     }
     for n in 0..100u8 {
         soon(lively.send(&[n])).await.unwrap();
@@ -280,7 +298,10 @@ async fn ad_3_a_path_has_one_owner() {
     assert!(server.listener.puller("/x").is_ok());
     for bad in ["", "x", "/a\u{1}"] {
         let refused = server.listener.puller(bad).map(drop);
-        assert!(matches!(refused, Err(Error::InvalidEndpointPath)), "{bad:?}");
+        assert!(
+            matches!(refused, Err(Error::InvalidEndpointPath)),
+            "{bad:?}"
+        );
     }
 }
 

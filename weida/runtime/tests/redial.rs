@@ -79,7 +79,11 @@ async fn rd_1_never_connected_fails_at_once() {
     let requester = runtime.requester(Trust::by_address());
     for error in [
         pusher.send(b"").await.unwrap_err(),
-        pusher.open(TransferMeta::default()).await.map(drop).unwrap_err(),
+        pusher
+            .open(TransferMeta::default())
+            .await
+            .map(drop)
+            .unwrap_err(),
         requester.request(b"").await.map(drop).unwrap_err(),
     ] {
         assert!(matches!(error, Error::NotConnected), "{error}");
@@ -110,7 +114,10 @@ async fn rd_1_an_operation_waits_for_the_redial() {
         .await
         .map(drop)
         .unwrap_err();
-    assert!(matches!(error, Error::ConnectionLost(LossCause::PeerClosed(_))), "{error:?}");
+    assert!(
+        matches!(error, Error::ConnectionLost(LossCause::PeerClosed(_))),
+        "{error:?}"
+    );
     let mut open = Box::pin(patient.open(TransferMeta::default()));
     assert!(stays_pending(&mut open).await);
     place.start_again().await;
@@ -148,7 +155,10 @@ async fn rd_2_a_slot_pins_the_key_it_proved_first() {
     let presented = Some(two.fingerprint().unwrap());
     assert_eq!(why, GiveUp::PeerChanged { presented });
     let error = soon(requester.request(b"")).await.map(drop).unwrap_err();
-    assert!(matches!(error, Error::Untrusted(fp) if Some(fp) == presented), "{error}");
+    assert!(
+        matches!(error, Error::Untrusted(fp) if Some(fp) == presented),
+        "{error}"
+    );
 }
 
 /// RD-3: what this side closed is not redialled.
@@ -161,7 +171,10 @@ async fn rd_3_a_locally_closed_connection_is_not_redialled() {
     let mut events = peer.events();
     soon(runtime.shutdown()).await;
     while let Some(event) = soon(events.recv()).await {
-        assert!(!matches!(event, PeerEvent::Retrying { .. } | PeerEvent::Connected { .. }));
+        assert!(!matches!(
+            event,
+            PeerEvent::Retrying { .. } | PeerEvent::Connected { .. }
+        ));
         if let PeerEvent::GaveUp { .. } = event {
             break;
         }
@@ -170,8 +183,14 @@ async fn rd_3_a_locally_closed_connection_is_not_redialled() {
             break;
         }
     }
-    let error = soon(peer.open(TransferMeta::default())).await.map(drop).unwrap_err();
-    assert!(matches!(error, Error::ConnectionLost(LossCause::LocallyClosed)), "{error}");
+    let error = soon(peer.open(TransferMeta::default()))
+        .await
+        .map(drop)
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::ConnectionLost(LossCause::LocallyClosed)),
+        "{error}"
+    );
 }
 
 /// RD-4 and RD-7: every transition is seen, in order, and only live slots count.
@@ -203,7 +222,10 @@ async fn rd_4_rd_7_every_transition_is_observable() {
     assert_eq!(pusher.peer_count(), 0);
     assert!(pusher.connection_stats().is_empty());
     place.start_again().await;
-    assert!(matches!(settled(&mut events).await, PeerEvent::Connected { .. }));
+    assert!(matches!(
+        settled(&mut events).await,
+        PeerEvent::Connected { .. }
+    ));
     assert_eq!(pusher.peer_count(), 1);
     let stats = pusher.connection_stats();
     assert_eq!((&*stats[0].url, stats[0].redials), (url.as_str(), 1));
@@ -229,8 +251,14 @@ async fn rd_never_gives_up_at_once() {
         panic!("no redial");
     };
     assert_eq!(why, GiveUp::Policy { attempts: 0 });
-    let error = soon(peer.open(TransferMeta::default())).await.map(drop).unwrap_err();
-    assert!(matches!(error, Error::ConnectionLost(LossCause::PeerClosed(_))), "{error}");
+    let error = soon(peer.open(TransferMeta::default()))
+        .await
+        .map(drop)
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::ConnectionLost(LossCause::PeerClosed(_))),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -294,7 +322,10 @@ async fn rd_stop_on_peer_closed_spares_a_restart() {
     };
     assert_eq!(delay, Duration::ZERO);
     let connection = server.greeted().await;
-    assert!(matches!(event(&mut events).await, PeerEvent::Connected { .. }));
+    assert!(matches!(
+        event(&mut events).await,
+        PeerEvent::Connected { .. }
+    ));
     connection.close(0u32.into(), b"enough");
     assert!(matches!(event(&mut events).await, PeerEvent::Lost { .. }));
     assert!(matches!(event(&mut events).await, PeerEvent::GaveUp { .. }));
@@ -321,7 +352,9 @@ async fn ob_2_the_outbox_is_written_in_order_after_the_redial() {
     let mut place = Restartable::start().await;
     let runtime = Runtime::new(quick()).unwrap();
     let pusher = runtime.pusher(Trust::by_address());
-    soon(pusher.connect(&place.server().url("/x"))).await.unwrap();
+    soon(pusher.connect(&place.server().url("/x")))
+        .await
+        .unwrap();
     place.stop().await;
     eventually(|| pusher.peer_count() == 0).await;
     for n in 0..50u8 {
@@ -354,7 +387,9 @@ async fn ob_3_ob_4_the_outbox_is_bounded_in_messages_and_bytes() {
         };
         let runtime = Runtime::new(config).unwrap();
         let pusher = runtime.pusher(Trust::by_address());
-        soon(pusher.connect(&place.server().url("/x"))).await.unwrap();
+        soon(pusher.connect(&place.server().url("/x")))
+            .await
+            .unwrap();
         place.stop().await;
         eventually(|| pusher.peer_count() == 0).await;
         let too_big = soon(pusher.send(&[0; 1001])).await.unwrap_err();
@@ -410,8 +445,7 @@ async fn ob_5_a_written_body_is_never_resent() {
     let server = RawServer::start("/x");
     let runtime = Runtime::new(quick()).unwrap();
     let pusher = runtime.pusher(Trust::by_address());
-    let (connected, connection) =
-        tokio::join!(soon(pusher.connect(&server.url)), server.greeted());
+    let (connected, connection) = tokio::join!(soon(pusher.connect(&server.url)), server.greeted());
     connected.unwrap();
     pusher.send(b"once").await.unwrap();
     let mut first = soon(connection.accept_uni()).await.unwrap();

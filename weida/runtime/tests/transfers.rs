@@ -7,8 +7,8 @@ use std::time::Duration;
 use common::raw::{RawServer, stop_code};
 use common::{Server, client, eventually, soon, stays_pending};
 use weida::{
-    Acknowledgement, CursorLevel, Error, Limits, LossCause, Puller, Pusher, Runtime,
-    RuntimeConfig, TransferMeta, Trust,
+    Acknowledgement, CursorLevel, Error, Limits, LossCause, Puller, Pusher, Runtime, RuntimeConfig,
+    TransferMeta, Trust,
 };
 
 async fn pair(server: &Server, runtime: &Runtime) -> (Pusher, Puller) {
@@ -87,13 +87,19 @@ async fn tx_4_tx_5_an_abandoned_payload_is_never_an_end() {
             transfer.cancel();
         }
         let mut rest = Vec::new();
-        let error = soon(tokio::io::AsyncReadExt::read_to_end(&mut arrived, &mut rest))
-            .await
-            .unwrap_err();
+        let error = soon(tokio::io::AsyncReadExt::read_to_end(
+            &mut arrived,
+            &mut rest,
+        ))
+        .await
+        .unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
         assert!(matches!(Error::from(error), Error::Canceled), "TX-9");
         let again = soon(arrived.read_chunk(1)).await.unwrap_err();
-        assert!(matches!(again, Error::Canceled), "it never turns into an end");
+        assert!(
+            matches!(again, Error::Canceled),
+            "it never turns into an end"
+        );
     }
 }
 
@@ -157,8 +163,14 @@ async fn tx_11_reading_is_capped_whatever_the_sender_claims() {
     let mut transfer = soon(pusher.open(claim)).await.unwrap();
     transfer.write_all(&[0; 5000]).await.unwrap();
     let arrived = soon(puller.recv()).await.unwrap();
-    let error = soon(arrived.collect(4999)).await.unwrap_err();
+    let mut arrived = arrived;
+    let error = soon(arrived.read_capped(4999)).await.unwrap_err();
     assert!(matches!(error, Error::LimitExceeded(None)), "{error}");
+    let again = soon(arrived.read_chunk(1)).await.unwrap_err();
+    assert!(
+        matches!(again, Error::Canceled),
+        "refused is not ended: {again}"
+    );
     let error = soon(async {
         loop {
             if let Err(error) = transfer.write_all(&[0; 1024]).await {
@@ -182,12 +194,12 @@ async fn tx_8_an_expired_transfer_is_reset_and_counted() {
     soon(pusher.connect(&server.url_via(relay.addr(), "/x")))
         .await
         .unwrap();
-    let soon_after = || {
-        (tokio::time::Instant::now() + Duration::from_millis(150)).into_std()
-    };
+    let soon_after = || (tokio::time::Instant::now() + Duration::from_millis(150)).into_std();
     let mut writing = soon(pusher.open(TransferMeta::default())).await.unwrap();
     writing.expire_at(soon_after());
-    let error = soon(writing.write_all(&vec![0; 8 << 20])).await.unwrap_err();
+    let error = soon(writing.write_all(&vec![0; 8 << 20]))
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::Expired), "{error}");
     assert!(!error.is_definite_failure());
 
@@ -196,7 +208,9 @@ async fn tx_8_an_expired_transfer_is_reset_and_counted() {
     let mut finished = soon(pusher.open(TransferMeta::default())).await.unwrap();
     finished.expire_at(soon_after());
     finished.write_all(b"whole").await.unwrap();
-    let error = soon(finished.finish().unwrap().delivered()).await.unwrap_err();
+    let error = soon(finished.finish().unwrap().delivered())
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::Expired), "{error}");
     let mut left = soon(pusher.open(TransferMeta::default())).await.unwrap();
     left.expire_at(soon_after());
@@ -219,24 +233,34 @@ async fn rt_2_transfers_are_tokio_and_futures_io() {
     tokio::io::copy(&mut &b"through tokio"[..], &mut tokio_out)
         .await
         .unwrap();
-    tokio::io::AsyncWriteExt::shutdown(&mut tokio_out).await.unwrap();
-    let mut text = String::new();
-    let mut arrived = soon(puller.recv()).await.unwrap();
-    soon(futures_util::AsyncReadExt::read_to_string(&mut arrived, &mut text))
+    tokio::io::AsyncWriteExt::shutdown(&mut tokio_out)
         .await
         .unwrap();
+    let mut text = String::new();
+    let mut arrived = soon(puller.recv()).await.unwrap();
+    soon(futures_util::AsyncReadExt::read_to_string(
+        &mut arrived,
+        &mut text,
+    ))
+    .await
+    .unwrap();
     assert_eq!(text, "through tokio");
 
     let mut futures_out = soon(pusher.open(TransferMeta::default())).await.unwrap();
     futures_util::AsyncWriteExt::write_all(&mut futures_out, b"through futures")
         .await
         .unwrap();
-    futures_util::AsyncWriteExt::close(&mut futures_out).await.unwrap();
-    let mut text = String::new();
-    let mut arrived = soon(puller.recv()).await.unwrap();
-    soon(tokio::io::AsyncReadExt::read_to_string(&mut arrived, &mut text))
+    futures_util::AsyncWriteExt::close(&mut futures_out)
         .await
         .unwrap();
+    let mut text = String::new();
+    let mut arrived = soon(puller.recv()).await.unwrap();
+    soon(tokio::io::AsyncReadExt::read_to_string(
+        &mut arrived,
+        &mut text,
+    ))
+    .await
+    .unwrap();
     assert_eq!(text, "through futures");
 }
 
@@ -247,7 +271,10 @@ async fn a_chunk_is_written_without_a_copy_and_priorities_are_accepted() {
     let (pusher, puller) = pair(&server, &runtime).await;
     let mut transfer = soon(pusher.open(TransferMeta::default())).await.unwrap();
     transfer.set_priority(7);
-    transfer.write_chunk(bytes::Bytes::from_static(b"chunk")).await.unwrap();
+    transfer
+        .write_chunk(bytes::Bytes::from_static(b"chunk"))
+        .await
+        .unwrap();
     transfer.finish().unwrap();
     let arrived = soon(puller.recv()).await.unwrap();
     assert_eq!(soon(arrived.collect(16)).await.unwrap(), b"chunk");
@@ -287,7 +314,10 @@ async fn wire_5_2_a_header_nobody_would_read_is_refused_locally() {
     let _hello = soon(connection.accept_uni()).await.unwrap();
     let mut data = soon(connection.accept_uni()).await.unwrap();
     let bytes = soon(data.read_to_end(64)).await.unwrap();
-    assert_eq!(bytes, [&[0x57, 1, 5, 0xA1, 0, 0x62, b'/', b'x'][..], b"plain"].concat());
+    assert_eq!(
+        bytes,
+        [&[0x57, 1, 5, 0xA1, 0, 0x62, b'/', b'x'][..], b"plain"].concat()
+    );
 }
 
 #[tokio::test]
@@ -295,8 +325,7 @@ async fn a_report_this_version_cannot_follow_is_refused_before_any_traffic() {
     let server = Server::start().await;
     let runtime = client();
     let (pusher, _puller) = pair(&server, &runtime).await;
-    let meta =
-        TransferMeta::default().with_report([CursorLevel::from(Acknowledgement::Accepted)]);
+    let meta = TransferMeta::default().with_report([CursorLevel::from(Acknowledgement::Accepted)]);
     let error = pusher.open(meta).await.map(drop).unwrap_err();
     assert!(matches!(error, Error::Unsupported), "{error}");
 }
@@ -307,8 +336,7 @@ async fn wire_16_2_stop_codes_are_typed_outcomes() {
     let server = RawServer::start("/x");
     let runtime = client();
     let pusher = runtime.pusher(Trust::by_address());
-    let (connected, connection) =
-        tokio::join!(soon(pusher.connect(&server.url)), server.greeted());
+    let (connected, connection) = tokio::join!(soon(pusher.connect(&server.url)), server.greeted());
     connected.unwrap();
     for (code, expected) in [
         (3u32, Error::Canceled),
@@ -395,7 +423,9 @@ async fn tx_13_lost_after_the_fin_is_indeterminate() {
     transfer.write_all(b"body").await.unwrap();
     relay.cut();
     transfer.write_all(b" and more").await.unwrap();
-    let error = soon(transfer.finish().unwrap().delivered()).await.unwrap_err();
+    let error = soon(transfer.finish().unwrap().delivered())
+        .await
+        .unwrap_err();
     assert!(matches!(error, Error::Indeterminate), "{error}");
     assert!(!error.is_definite_failure());
 }

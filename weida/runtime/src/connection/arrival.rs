@@ -42,10 +42,10 @@ impl Arrival {
             return None;
         }
         let mut reader = Reader::new(connection.shared().config.limits.max_header_bytes);
-        let ready = connection.0.phase.borrow().clone() == Phase::Ready;
+        let ready = matches!(*connection.0.phase.borrow(), Phase::Ready);
         // Without a free slot nothing is read, so that what heads may hold
         // stays bounded. [weida INV-1]
-        if ready && connection.head_slots().available_permits() > 0 {
+        if ready && connection.head_slots().available_permits() > 0 && connection.may_read_ahead() {
             let mut cx = Context::from_waker(Waker::noop());
             match self.recv.poll_chunk(&mut cx, usize::MAX) {
                 Poll::Ready(chunk) => match reader.feed(chunk, self.reply.is_some()) {

@@ -14,7 +14,7 @@
 //! `[weida S8-21]`
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
@@ -102,6 +102,8 @@ struct Inner {
     local_close: OnceLock<LocalClose>,
     /// Streams that may be reading a head at once. `[weida INV-1]`
     head_slots: Arc<Semaphore>,
+    /// Payload bytes read together with heads and not consumed yet.
+    ahead: AtomicUsize,
     receipts: Mutex<Receipts>,
 }
 
@@ -128,6 +130,7 @@ impl Connection {
             phase: watch::Sender::new(Phase::Greeting),
             local_close: OnceLock::new(),
             head_slots: Arc::new(Semaphore::new(limits.header_slots())),
+            ahead: AtomicUsize::new(0),
             receipts: Mutex::new(Receipts::new(
                 limits.max_concurrent_uni_streams as usize
                     + limits.max_concurrent_bidi_streams as usize,
@@ -172,6 +175,28 @@ impl Connection {
 
     fn head_slots(&self) -> &Arc<Semaphore> {
         &self.0.head_slots
+    }
+
+    /// Whether payload may be read together with a head. Such bytes are out of
+    /// the transport's window, so they have a bound of their own: 1/64 of the
+    /// connection window, and at most one packet more.
+    fn may_read_ahead(&self) -> bool {
+        let window = self.0.shared.config.limits.connection_receive_window;
+        (self.0.ahead.load(Ordering::Relaxed) as u64) < window / READ_AHEAD_SHARE
+    }
+
+    /// Counts payload that was read with its head.
+    pub(crate) fn read_ahead(&self, bytes: usize) {
+        if bytes > 0 {
+            self.0.ahead.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Payload read ahead was consumed or dropped.
+    pub(crate) fn consumed_ahead(&self, bytes: usize) {
+        if bytes > 0 {
+            self.0.ahead.fetch_sub(bytes, Ordering::Relaxed);
+        }
     }
 
     /// What HELLO settled; `None` before it did.
@@ -386,6 +411,9 @@ impl fmt::Debug for WeakConnection {
         f.debug_struct("WeakConnection").finish_non_exhaustive()
     }
 }
+
+/// Part of the connection window that may be read ahead.
+const READ_AHEAD_SHARE: u64 = 64;
 
 /// Head and body of a whole transfer as the fewest chunks worth writing.
 ///

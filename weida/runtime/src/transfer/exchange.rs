@@ -18,27 +18,34 @@ use crate::exec::poll_once;
 /// unanswered tells the requester NO_REPLY, so nobody is left waiting.
 /// `[weida RR-1, RR-2]`
 pub struct IncomingRequest {
-    /// `None` once taken.
-    body: Option<IncomingTransfer>,
-    meta: IncomingMeta,
+    body: Body,
     connection: Connection,
     /// `None` once answered.
     reply: Option<SendHalf>,
 }
 
+/// The payload, or what is left to know of it once it was taken. A request that
+/// is answered in one go, which is nearly every one, copies no metadata.
+enum Body {
+    Attached(IncomingTransfer),
+    Taken(IncomingMeta),
+}
+
 impl IncomingRequest {
     pub(crate) fn new(body: IncomingTransfer, reply: SendHalf) -> Self {
         Self {
-            meta: body.meta().clone(),
             connection: body.link().clone(),
-            body: Some(body),
+            body: Body::Attached(body),
             reply: Some(reply),
         }
     }
 
     /// What the request's frame head said, and whom the handshake proved.
     pub fn meta(&self) -> &IncomingMeta {
-        &self.meta
+        match &self.body {
+            Body::Attached(body) => body.meta(),
+            Body::Taken(meta) => meta,
+        }
     }
 
     /// The connection this request arrived on.
@@ -52,7 +59,10 @@ impl IncomingRequest {
     ///
     /// After [`IncomingRequest::take_body`] detached it.
     pub fn body(&mut self) -> &mut IncomingTransfer {
-        self.body.as_mut().expect("the body was taken")
+        match &mut self.body {
+            Body::Attached(body) => body,
+            Body::Taken(_) => panic!("the body was taken"),
+        }
     }
 
     /// Detaches the payload, so that it outlives the request: needed exactly
@@ -63,7 +73,11 @@ impl IncomingRequest {
     ///
     /// When called twice.
     pub fn take_body(&mut self) -> IncomingTransfer {
-        self.body.take().expect("the body was taken")
+        let meta = self.meta().clone();
+        match std::mem::replace(&mut self.body, Body::Taken(meta)) {
+            Body::Attached(body) => body,
+            Body::Taken(_) => panic!("the body was taken"),
+        }
     }
 
     /// Resolves when the requester no longer wants a reply, or was answered or
@@ -94,12 +108,14 @@ impl IncomingRequest {
     ///
     /// Dropping the future resets the reply half.
     pub async fn reply(mut self, meta: TransferMeta) -> Result<OutgoingTransfer> {
-        let trace = meta.trace.or(self.meta.trace);
-        let frame = meta.reply_frame(trace, self.meta.tracestate.as_deref())?;
+        let trace = meta.trace.or(self.meta().trace);
+        let frame = meta.reply_frame(trace, self.meta().tracestate.as_deref())?;
         self.connection.check_header(frame.header_bytes())?;
         let mut stream = self.reply.take().ok_or(Error::Canceled)?;
         // Refuses what is left of an unread body; one read to its end is done.
-        drop(self.body.take());
+        if let Body::Attached(body) = &mut self.body {
+            body.stop(codes::REJECTED);
+        }
         let written = stream.write_chunks(&mut [frame.into_bytes()]).await;
         let connection = self.connection.clone();
         let reply = OutgoingTransfer::new(stream, connection, trace);
@@ -133,7 +149,7 @@ impl IncomingRequest {
         if let Some(stream) = self.reply.take() {
             send_error(&self.connection, stream, code);
         }
-        if let Some(mut body) = self.body.take() {
+        if let Body::Attached(body) = &mut self.body {
             body.stop(stop);
         }
     }
@@ -165,7 +181,7 @@ impl Drop for IncomingRequest {
 impl fmt::Debug for IncomingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IncomingRequest")
-            .field("endpoint", &self.meta.endpoint)
+            .field("endpoint", &self.meta().endpoint)
             .field("connection", &self.connection.id())
             .finish_non_exhaustive()
     }

@@ -11,6 +11,7 @@ use tokio::io::ReadBuf;
 use weida_core::{Error, Result, codes};
 
 use super::IncomingMeta;
+use crate::connection::halves::RecvFail;
 use crate::connection::{Connection, ConnectionId, RecvHalf};
 
 /// An inbound transfer: one receive stream and what its head said.
@@ -22,10 +23,13 @@ use crate::connection::{Connection, ConnectionId, RecvHalf};
 pub struct IncomingTransfer {
     meta: IncomingMeta,
     connection: Connection,
-    /// Payload that arrived with the head.
+    /// Payload that was read with the head; counted by the connection.
     first: Bytes,
-    /// `None` once the end or a failure was seen.
+    /// `None` once the end or a failure was seen, or the rest was refused.
     stream: Option<RecvHalf>,
+    /// How reading failed: said again by every later read, because a transport
+    /// may report a reset once and an end ever after.
+    failed: Option<RecvFail>,
 }
 
 impl IncomingTransfer {
@@ -35,11 +39,13 @@ impl IncomingTransfer {
         first: Bytes,
         meta: IncomingMeta,
     ) -> Self {
+        connection.read_ahead(first.len());
         Self {
             meta,
             connection,
             first,
             stream: Some(stream),
+            failed: None,
         }
     }
 
@@ -125,29 +131,34 @@ impl IncomingTransfer {
     }
 
     pub(super) fn stop(&mut self, code: u64) {
+        self.connection.consumed_ahead(self.first.len());
         self.first = Bytes::new();
         if let Some(mut stream) = self.stream.take() {
             stream.stop(code);
+            self.failed = Some(RecvFail::Closed);
         }
     }
 
     fn poll_chunk(&mut self, cx: &mut Context<'_>, max: usize) -> Poll<Result<Option<Bytes>>> {
         if !self.first.is_empty() {
             let take = self.first.len().min(max.max(1));
+            self.connection.consumed_ahead(take);
             return Poll::Ready(Ok(Some(self.first.split_to(take))));
         }
         let Some(stream) = &mut self.stream else {
-            return Poll::Ready(Ok(None));
+            return Poll::Ready(match self.failed.clone() {
+                Some(fail) => Err(self.connection.recv_error(fail)),
+                None => Ok(None),
+            });
         };
-        match ready!(stream.poll_chunk(cx, max.max(1))) {
-            Ok(Some(chunk)) => Poll::Ready(Ok(Some(chunk))),
-            Ok(None) => {
-                self.stream = None;
-                Poll::Ready(Ok(None))
-            }
-            // Kept, so that every later read says the same and never "end".
-            Err(fail) => Poll::Ready(Err(self.connection.recv_error(fail))),
+        let read = ready!(stream.poll_chunk(cx, max.max(1)));
+        if !matches!(read, Ok(Some(_))) {
+            self.stream = None;
         }
+        Poll::Ready(read.map_err(|fail| {
+            self.failed = Some(fail.clone());
+            self.connection.recv_error(fail)
+        }))
     }
 
     fn poll_read_into(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<io::Result<Bytes>> {
