@@ -155,14 +155,11 @@ impl Dialler {
     /// Dropping the future abandons the dial.
     pub(crate) async fn connect(&self, url: &str) -> Result<()> {
         let set = &self.0;
-        let addr = match Address::parse(url)? {
-            Address::Quic(addr) => addr,
-            // Nothing falls back to another transport. [weida AD-8]
-            _ => {
-                return Err(Error::InvalidAddress(format!(
-                    "{url:?} names a transport this version does not have"
-                )));
-            }
+        // Nothing falls back to another transport. [weida AD-8]
+        let Address::Quic(addr) = Address::parse(url)? else {
+            return Err(Error::InvalidAddress(format!(
+                "{url:?} names a transport this version does not have"
+            )));
         };
         let plain = TransferMeta::default().frame(&addr.path)?;
         let target = Target {

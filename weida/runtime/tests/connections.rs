@@ -1,5 +1,7 @@
 //! Dialling, pooling, caps and liveness. `[weida 3, 5, 6]`, `[weida S8]`
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use std::net::SocketAddr;

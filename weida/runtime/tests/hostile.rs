@@ -1,6 +1,8 @@
 //! Malformed input: every row of wire 17, from a raw peer, in both roles. Each
 //! test first shows that the valid neighbour passes.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use common::raw::{
@@ -245,8 +247,8 @@ async fn wire_17_what_is_ignored_or_stopped_leaves_the_connection() {
     let world = World::start().await;
     let raw = world.raw().await;
     // CURSOR for an unknown id, whatever follows: STOP(3).
-    let mut cursor = open_uni(&raw.connection, &[0x57, 6, 3, 0xA1, 0, 1, 6, 0]).await;
-    assert_eq!(stop_code(&mut cursor).await, Some(3));
+    let cursor = open_uni(&raw.connection, &[0x57, 6, 3, 0xA1, 0, 1, 6, 0]).await;
+    assert_eq!(stop_code(&cursor).await, Some(3));
     // CREDIT where no queue serves the path; UNSUBSCRIBE of the unknown.
     let credit = [0x57, 5, 10, 0xA3, 0, 0x62, b'/', b'p', 1, 0x61, b'a', 2, 5];
     send_uni(&raw.connection, &credit).await;
@@ -262,13 +264,13 @@ async fn wire_17_what_is_ignored_or_stopped_leaves_the_connection() {
     // FIN inside a header: the stream is given up.
     send_uni(&raw.connection, &[0x57, 1, 9, 0xA1, 0]).await;
     // Misrouted DATA.
-    let mut unknown = open_uni(&raw.connection, &[0x57, 1, 5, 0xA1, 0, 0x62, b'/', b'z']).await;
-    assert_eq!(stop_code(&mut unknown).await, Some(8));
-    let mut wrong = open_uni(&raw.connection, &[0x57, 1, 5, 0xA1, 0, 0x62, b'/', b'e']).await;
-    assert_eq!(stop_code(&mut wrong).await, Some(9));
+    let unknown = open_uni(&raw.connection, &[0x57, 1, 5, 0xA1, 0, 0x62, b'/', b'z']).await;
+    assert_eq!(stop_code(&unknown).await, Some(8));
+    let wrong = open_uni(&raw.connection, &[0x57, 1, 5, 0xA1, 0, 0x62, b'/', b'e']).await;
+    assert_eq!(stop_code(&wrong).await, Some(9));
     // An endpoint no path could be: unknown, not malformed.
-    let mut odd = open_uni(&raw.connection, &[0x57, 1, 4, 0xA1, 0, 0x61, b'j']).await;
-    assert_eq!(stop_code(&mut odd).await, Some(8));
+    let odd = open_uni(&raw.connection, &[0x57, 1, 4, 0xA1, 0, 0x61, b'j']).await;
+    assert_eq!(stop_code(&odd).await, Some(8));
     // Misrouted exchanges: ERROR, FIN, and a stop of the request half.
     for (path, error, stop) in [(b'z', 1, 8), (b'p', 3, 9)] {
         let (mut send, mut recv) = soon(raw.connection.open_bi()).await.unwrap();
@@ -277,7 +279,7 @@ async fn wire_17_what_is_ignored_or_stopped_leaves_the_connection() {
             .unwrap();
         let answer = soon(recv.read_to_end(64)).await.unwrap();
         assert_eq!(answer, [0x57, 2, 3, 0xA1, 0, error]);
-        assert_eq!(stop_code(&mut send).await, Some(stop));
+        assert_eq!(stop_code(&send).await, Some(stop));
     }
     // content_len that lies, traceparent that does not parse, unknown keys.
     let odd = [
@@ -316,12 +318,12 @@ async fn inv_1_stalled_heads_are_stopped_and_the_connection_lives() {
     ] {
         stalled.push(open_uni(&raw.connection, head).await);
     }
-    for stream in &mut stalled {
+    for stream in &stalled {
         assert_eq!(stop_code(stream).await, Some(3));
     }
     let (mut send, mut recv) = soon(raw.connection.open_bi()).await.unwrap();
     send.write_all(&[0x57, 1]).await.unwrap();
-    assert_eq!(stop_code(&mut send).await, Some(3));
+    assert_eq!(stop_code(&send).await, Some(3));
     let reset = soon(recv.read_to_end(8)).await.unwrap_err();
     let quinn::ReadToEndError::Read(quinn::ReadError::Reset(code)) = reset else {
         panic!("{reset}");
@@ -364,8 +366,8 @@ async fn tx_10_a_push_before_an_immediate_close_is_delivered() {
         .await
         .unwrap();
     send_uni(&raw.connection, HELLO).await;
-    let mut push = send_uni(&raw.connection, PUSH).await;
-    assert_eq!(stop_code(&mut push).await, None, "the server's QUIC has it");
+    let push = send_uni(&raw.connection, PUSH).await;
+    assert_eq!(stop_code(&push).await, None, "the server's QUIC has it");
     raw.connection.close(0u32.into(), b"bye");
     let arrived = soon(world.puller.recv()).await.unwrap();
     assert_eq!(soon(arrived.collect(8)).await.unwrap(), b"x");
@@ -458,7 +460,8 @@ async fn wire_17_hello_negotiation_and_violation_codes() {
 /// A peer's close is read by its code, and its sentence kept (S17-30).
 #[tokio::test]
 async fn s17_30_a_close_is_read_by_its_code_and_keeps_its_sentence() {
-    let checks: [(u32, fn(&Error) -> bool); 4] = [
+    type Check = fn(&Error) -> bool;
+    let checks: [(u32, Check); 4] = [
         (2, |error| matches!(error, Error::Protocol(_))),
         (4, |error| matches!(error, Error::Negotiation(_))),
         (5, |error| matches!(error, Error::LimitExceeded(Some(_)))),

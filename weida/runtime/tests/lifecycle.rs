@@ -1,6 +1,8 @@
 //! Runtimes: where they run, what a close frees, what a drain counts.
 //! `[weida 4, 15]`
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use std::time::Duration;
@@ -48,7 +50,7 @@ fn rt_1_a_foreign_executor_drives_every_future() {
 }
 
 /// A minimal executor of its own: no Tokio context anywhere.
-fn futures_executor_block_on<F: std::future::Future>(future: F) -> F::Output {
+fn futures_executor_block_on<F: Future>(future: F) -> F::Output {
     use std::sync::Arc;
     use std::task::{Context, Poll, Wake, Waker};
     struct Unpark(std::thread::Thread);
@@ -337,39 +339,39 @@ async fn gs_9_an_unbuilt_guarantee_is_refused_before_any_traffic() {
     let sets = [
         GuaranteeSet {
             delivery: DeliveryLevel::AtMostOnce,
-            ..core.clone()
+            ..core
         },
         GuaranteeSet {
             delivery: DeliveryLevel::AtLeastOnce,
-            ..core.clone()
+            ..core
         },
         GuaranteeSet {
             acknowledgement: Acknowledgement::Accepted,
-            ..core.clone()
+            ..core
         },
         GuaranteeSet {
             ordering: OrderingMode::PerKey,
-            ..core.clone()
+            ..core
         },
         GuaranteeSet {
             ordering: OrderingMode::Total,
-            ..core.clone()
+            ..core
         },
         GuaranteeSet {
             deduplication: Deduplication::Durable,
-            ..core.clone()
+            ..core
         },
         GuaranteeSet {
             backpressure: Backpressure::Spill,
-            ..core.clone()
+            ..core
         },
         GuaranteeSet {
             backpressure: Backpressure::Coalesce,
-            ..core.clone()
+            ..core
         },
         GuaranteeSet {
             producer_naming: ProducerNaming::Stable,
-            ..core.clone()
+            ..core
         },
         GuaranteeSet {
             control_isolated: true,
@@ -378,7 +380,7 @@ async fn gs_9_an_unbuilt_guarantee_is_refused_before_any_traffic() {
     ];
     for guarantees in sets {
         let config = RuntimeConfig {
-            guarantees: guarantees.clone(),
+            guarantees,
             ..RuntimeConfig::default()
         };
         let runtime = Runtime::new(config).unwrap();

@@ -1,5 +1,7 @@
 //! Push/Pull, and the flow control under it. `[weida 8, 10]`
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! Req/Rep: the stream is the correlation, and every exchange ends. `[weida 9]`
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 mod common;
 
 use common::{Server, client, soon, stays_pending};

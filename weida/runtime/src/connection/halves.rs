@@ -72,19 +72,6 @@ impl SendHalf {
         }
     }
 
-    /// Writes all of `buf`, which the transport copies.
-    ///
-    /// # Cancel safety
-    ///
-    /// Not safe: a dropped future may have written a part.
-    pub(crate) async fn write_all(&mut self, mut buf: &[u8]) -> Result<(), SendFail> {
-        while !buf.is_empty() {
-            let written = poll_fn(|cx| self.poll_write(cx, buf)).await?;
-            buf = &buf[written..];
-        }
-        Ok(())
-    }
-
     /// Queues the FIN.
     pub(crate) fn finish(&mut self) -> Result<(), SendFail> {
         self.ended = true;

@@ -11,8 +11,8 @@ use crate::config::RuntimeConfig;
 fn ours(config: &RuntimeConfig) -> Hello {
     let limits = &config.limits;
     Hello {
-        offered: config.guarantees.clone(),
-        required: config.guarantees.clone(),
+        offered: config.guarantees,
+        required: config.guarantees,
         ..Hello::v0(
             limits.max_header_bytes,
             u64::from(limits.max_concurrent_uni_streams),

@@ -148,7 +148,7 @@ impl Connection {
     /// Whom the handshake proved; fixed for the connection's life.
     /// `[weida S8-5]`
     pub(crate) fn peer(&self) -> Option<PeerIdentity> {
-        self.0.proved.peer.clone()
+        self.0.proved.peer
     }
 
     /// The certificate chain behind [`Connection::peer`].

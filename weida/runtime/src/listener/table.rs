@@ -176,10 +176,6 @@ impl Claim {
         &self.path
     }
 
-    pub(crate) fn table(&self) -> &Arc<Table> {
-        &self.table
-    }
-
     /// Says that this claim will be dropped soon, for whoever waits to succeed
     /// it.
     pub(crate) fn leave(&self) {

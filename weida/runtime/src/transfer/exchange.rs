@@ -108,7 +108,7 @@ impl IncomingRequest {
     ///
     /// Dropping the future resets the reply half.
     pub async fn reply(mut self, meta: TransferMeta) -> Result<OutgoingTransfer> {
-        let trace = meta.trace.or(self.meta().trace);
+        let trace = meta.trace.or_else(|| self.meta().trace);
         let frame = meta.reply_frame(trace, self.meta().tracestate.as_deref())?;
         self.connection.check_header(frame.header_bytes())?;
         let mut stream = self.reply.take().ok_or(Error::Canceled)?;

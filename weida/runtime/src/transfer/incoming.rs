@@ -54,10 +54,6 @@ impl IncomingTransfer {
         &self.meta
     }
 
-    pub(crate) fn meta_mut(&mut self) -> &mut IncomingMeta {
-        &mut self.meta
-    }
-
     /// The connection this transfer arrived on; for accounting, not for
     /// identity.
     pub fn connection(&self) -> ConnectionId {

@@ -140,7 +140,7 @@ pub(crate) async fn close_code(connection: &Connection) -> u64 {
 }
 
 /// The code a send stream is stopped with; `None` when it was received whole.
-pub(crate) async fn stop_code(stream: &mut SendStream) -> Option<u64> {
+pub(crate) async fn stop_code(stream: &SendStream) -> Option<u64> {
     super::soon(stream.stopped())
         .await
         .unwrap()
