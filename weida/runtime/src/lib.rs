@@ -1,4 +1,40 @@
 //! Messaging over QUIC in which a peer is the key it proved and nothing else.
+//!
+//! One data flow is one stream: a 40-byte and a 40-GB payload use the same calls
+//! and the same promises, and nothing here needs a whole payload in memory. What
+//! a receipt says is that the peer's *transport* holds every byte; whoever needs
+//! more asks with a request.
+//!
+//! ```
+//! use weida::{Identity, Runtime, RuntimeConfig, TransferMeta, Trust};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> weida::Result<()> {
+//! let runtime = Runtime::new(RuntimeConfig::default())?;
+//! let identity = Identity::generate()?;
+//! let key = identity.fingerprint()?;
+//! let listener = runtime.listener();
+//! let binding = listener.bind_quic(([127, 0, 0, 1], 0).into(), identity).await?;
+//! let replier = listener.replier("/echo")?;
+//!
+//! let requester = runtime.requester(Trust::by_address());
+//! let url = format!("weida://{key}@{}/echo", binding.local_addr());
+//! requester.connect(&url).await?;
+//!
+//! let answer = async {
+//!     let mut request = replier.accept().await?;
+//!     let body = request.body().read_capped(1024).await?;
+//!     let mut reply = request.reply(TransferMeta::default()).await?;
+//!     reply.write_all(&body).await?;
+//!     reply.finish().map(drop)
+//! };
+//! let (reply, answered) = tokio::join!(requester.request(b"hello"), answer);
+//! answered?;
+//! assert_eq!(reply?.collect(1024).await?, b"hello");
+//! # runtime.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
 
 mod config;
 mod connection;

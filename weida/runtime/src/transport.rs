@@ -63,7 +63,8 @@ fn window(bytes: u64) -> VarInt {
 /// As much as the default connection window of the peer.
 const SEND_WINDOW_BYTES: u64 = 16 << 20;
 
-/// Largest UDP payload sent or accepted. Path MTU discovery
-/// finds what the path really carries. Ten of these, the most that one segmented send holds, must stay below the 64 KiB of one
-/// UDP send: past it the kernel refuses the whole batch.
-const MAX_DATAGRAM_BYTES: u16 = 6000;
+/// Largest UDP payload sent or accepted. Path MTU discovery finds what the path
+/// really carries, and loopback and jumbo frames carry this. It is not larger
+/// because quinn hands the kernel ten datagrams in one segmented send, which
+/// must fit a 64 KiB buffer or is lost whole.
+const MAX_DATAGRAM_BYTES: u16 = 6500;

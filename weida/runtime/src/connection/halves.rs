@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use quinn::{ConnectionError, ReadError, VarInt, WriteError};
+use tokio::io::ReadBuf;
 
 /// The sending half. Dropped before its FIN it is reset, so that a cut payload
 /// is never taken for a whole one. `[weida TX-4]`
@@ -169,6 +170,18 @@ impl RecvHalf {
                 .poll(cx)
                 .map_ok(|chunk| chunk.map(|chunk| chunk.bytes))
                 .map_err(RecvFail::from),
+        }
+    }
+
+    /// Fills `buf` with the next bytes, as many as there are; nothing added is
+    /// the FIN. One lock for many packets, at the price of a copy.
+    pub(crate) fn poll_fill(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<Result<(), RecvFail>> {
+        match self {
+            Self::Quic(stream) => stream.poll_read_buf(cx, buf).map_err(RecvFail::from),
         }
     }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, Bytes};
+use bytes::Bytes;
 use tokio::io::ReadBuf;
 use weida_core::{Error, Result, codes};
 
@@ -92,22 +92,28 @@ impl IncomingTransfer {
     ///
     /// Not safe: what the dropped future had read is lost.
     pub async fn read_capped(&mut self, max_bytes: usize) -> Result<Vec<u8>> {
-        let mut payload = Vec::new();
+        // The common case is one chunk, which becomes the buffer.
+        let Some(first) = self.read_chunk(max_bytes.saturating_add(1)).await? else {
+            return Ok(Vec::new());
+        };
+        let mut payload = Vec::from(first);
         loop {
-            // One byte of room past the cap tells "full" from "too long".
-            let room = (max_bytes - payload.len()).saturating_add(1);
-            let Some(chunk) = self.read_chunk(room).await? else {
-                return Ok(payload);
-            };
-            if chunk.len() > max_bytes - payload.len() {
+            if payload.len() > max_bytes {
                 self.stop(codes::REJECTED);
                 return Err(Error::LimitExceeded(None));
             }
-            if payload.is_empty() {
-                // The common case is one chunk and no growth after it.
-                payload = chunk.into();
-            } else {
-                payload.extend_from_slice(&chunk);
+            let held = payload.len();
+            // One byte of room past the cap tells "full" from "too long"; room
+            // beyond what arrived doubles, up to a step.
+            let room = (max_bytes - held).saturating_add(1);
+            let step = held.clamp(MIN_STEP_BYTES, MAX_STEP_BYTES).min(room);
+            payload.resize(held + step, 0);
+            let mut buf = ReadBuf::new(&mut payload[held..]);
+            poll_fn(|cx| self.poll_fill(cx, &mut buf)).await?;
+            let read = buf.filled().len();
+            payload.truncate(held + read);
+            if read == 0 {
+                return Ok(payload);
             }
         }
     }
@@ -157,11 +163,33 @@ impl IncomingTransfer {
         }))
     }
 
-    fn poll_read_into(&mut self, cx: &mut Context<'_>, room: usize) -> Poll<io::Result<Bytes>> {
-        let chunk = ready!(self.poll_chunk(cx, room)).map_err(io::Error::from)?;
-        Poll::Ready(Ok(chunk.unwrap_or_default()))
+    /// Fills `buf`; nothing added is the end.
+    fn poll_fill(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<Result<()>> {
+        if buf.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        if self.first.is_empty()
+            && let Some(stream) = &mut self.stream
+        {
+            let before = buf.filled().len();
+            let read = ready!(stream.poll_fill(cx, buf));
+            if read.is_err() || buf.filled().len() == before {
+                self.stream = None;
+            }
+            return Poll::Ready(read.map_err(|fail| {
+                self.failed = Some(fail.clone());
+                self.connection.recv_error(fail)
+            }));
+        }
+        let chunk = ready!(self.poll_chunk(cx, buf.remaining()))?;
+        buf.put_slice(&chunk.unwrap_or_default());
+        Poll::Ready(Ok(()))
     }
 }
+
+/// Least and most a payload buffer grows ahead of what arrived.
+const MIN_STEP_BYTES: usize = 1 << 10;
+const MAX_STEP_BYTES: usize = 256 << 10;
 
 impl tokio::io::AsyncRead for IncomingTransfer {
     fn poll_read(
@@ -169,12 +197,7 @@ impl tokio::io::AsyncRead for IncomingTransfer {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if buf.remaining() == 0 {
-            return Poll::Ready(Ok(()));
-        }
-        let chunk = ready!(self.get_mut().poll_read_into(cx, buf.remaining()))?;
-        buf.put_slice(&chunk);
-        Poll::Ready(Ok(()))
+        self.get_mut().poll_fill(cx, buf).map_err(io::Error::from)
     }
 }
 
@@ -184,13 +207,9 @@ impl futures_io::AsyncRead for IncomingTransfer {
         cx: &mut Context<'_>,
         buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
-        if buf.is_empty() {
-            return Poll::Ready(Ok(0));
-        }
-        let mut chunk = ready!(self.get_mut().poll_read_into(cx, buf.len()))?;
-        let read = chunk.len();
-        chunk.copy_to_slice(&mut buf[..read]);
-        Poll::Ready(Ok(read))
+        let mut buf = ReadBuf::new(buf);
+        ready!(self.get_mut().poll_fill(cx, &mut buf)).map_err(io::Error::from)?;
+        Poll::Ready(Ok(buf.filled().len()))
     }
 }
 
