@@ -195,6 +195,7 @@ pub struct ListenerMetrics {
     /// PUBLISH packets with DUP.
     pub dup_in: Counter,
     suback: Mutex<BTreeMap<u8, u64>>,
+    loops: Mutex<BTreeMap<(Box<str>, &'static str), u64>>,
     malformed: Mutex<BTreeMap<&'static str, u64>>,
     /// Copies above the client's Maximum Packet Size.
     pub too_large_for_peer: Counter,
@@ -257,6 +258,12 @@ impl ListenerMetrics {
     pub(crate) fn suback(&self, code: ReasonCode) {
         let mut codes = self.suback.lock().unwrap_or_else(PoisonError::into_inner);
         *codes.entry(code.code()).or_default() += 1;
+    }
+
+    /// A publish that came round and does not enter `route` again; routes come from configuration.
+    pub(crate) fn loop_suppressed(&self, route: &str, how: &'static str) {
+        let mut loops = self.loops.lock().unwrap_or_else(PoisonError::into_inner);
+        *loops.entry((route.into(), how)).or_default() += 1;
     }
 
     /// `rule` is one of the codec's constants, so the map is as bounded as their list.

@@ -199,15 +199,23 @@ impl SessionIntake {
             .filter(|(name, _)| *name == publish.topic);
         let topic = known.map(|(_, topic)| topic.clone());
         let fresh = topic.is_none();
-        let topic = topic.unwrap_or_else(|| Topic::default());
+        let topic = topic.unwrap_or_default();
         let mut envelope = Envelope::new(id, topic, publish.payload.clone(), now);
         let message = &publish.properties.message;
         headers::to_envelope(message, qos, rpc, &mut envelope).map_err(|error| match error {
             HeaderError::Meta => refused(ReasonCode::QuotaExceeded, Cause::MetaTooLarge),
-            HeaderError::Loop => Verdict::Done,
+            HeaderError::Loop => {
+                routes
+                    .metrics
+                    .loop_suppressed(route.route.id.as_str(), "hops");
+                Verdict::Done
+            }
         })?;
-        if envelope.via.contains(routes.gateway) || envelope.via.len() > routes.max_hops {
-            debug!(route = %route.route.id, "a message came round and is not forwarded again");
+        let came_round = envelope.via.contains(routes.gateway);
+        if came_round || envelope.via.len() > routes.max_hops {
+            let how = if came_round { "via" } else { "hops" };
+            debug!(route = %route.route.id, how, "a message came round and is not forwarded again");
+            routes.metrics.loop_suppressed(route.route.id.as_str(), how);
             return Err(Verdict::Done);
         }
         if route.route.labels {

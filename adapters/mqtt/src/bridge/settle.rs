@@ -148,7 +148,6 @@ pub(super) fn of_tally(tally: Tally) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weida_bridge::Reply;
 
     fn wanted(ack_on: AckOn) -> Wanted {
         Wanted {
@@ -200,7 +199,7 @@ mod tests {
             verdict(wanted(AckOn::Stored), &Ok(Outcome::Receipt)),
             Verdict::Withheld
         );
-        let reply = Outcome::Reply(Box::new(Reply::default()));
+        let reply = Outcome::Reply(Box::default());
         assert_eq!(
             verdict(wanted(AckOn::Stored), &Ok(reply)),
             Verdict::Withheld

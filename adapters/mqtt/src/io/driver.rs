@@ -219,6 +219,7 @@ impl<I: Intakes> Driver<I> {
             if let Some(ending) = self.session.ending() {
                 return Err(ending.into());
             }
+            let paused = self.is_paused();
             let read = self.poll_input(cx)?;
             while let Poll::Ready((serial, verdict)) = self.intake.poll_settled(cx) {
                 self.acks.settle(serial, verdict);
@@ -233,7 +234,9 @@ impl<I: Intakes> Driver<I> {
                 cx.waker().wake_by_ref();
                 return Ok(());
             }
-            if !read && !written {
+            // A pause that ended in this pass left the socket unpolled: look at it again.
+            let resumed = paused && !self.is_paused();
+            if !(read || written || resumed) {
                 return self.sleep(cx);
             }
         }

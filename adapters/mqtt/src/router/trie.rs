@@ -131,8 +131,8 @@ impl<S: Clone> Trie<S> {
         // `None` = the topic is used up.
         let mut stack: Vec<(&Node<S>, Option<usize>)> = vec![(&self.root, Some(0))];
         while let Some((node, at)) = stack.pop() {
-            let first = at == Some(0);
-            if !node.rest.is_empty() && !(first && dollar) {
+            let wildcards = !(dollar && at == Some(0));
+            if wildcards && !node.rest.is_empty() {
                 hit(&node.rest);
             }
             let Some(at) = at else {
@@ -147,7 +147,7 @@ impl<S: Clone> Trie<S> {
                 None => (tail, None),
             };
             if let Some(plus) = node.plus.as_deref()
-                && !(first && dollar)
+                && wildcards
             {
                 stack.push((plus, next));
             }

@@ -1,7 +1,5 @@
 //! A world of one adapter over a fabric in memory, and clients that speak bytes.
 
-#![expect(dead_code, reason = "each test binary uses a part of it")]
-
 pub(crate) mod client;
 
 use std::net::SocketAddr;
@@ -18,8 +16,8 @@ use weida_bridge::{
 };
 use weida_core::Topic;
 use weida_mqtt::config::{
-    AuthMethod, Config, EgressRoute, Grant, GrantFilter, IngressRoute, ListenerConfig, TopicFilter,
-    Who,
+    AuthMethod, Config, CredentialFile, EgressRoute, Grant, GrantFilter, IngressRoute,
+    ListenerConfig, TopicFilter, Who,
 };
 use weida_mqtt::metrics::ListenerMetrics;
 use weida_mqtt::{Drained, MQTT, MqttAdapter, RunError};
@@ -31,7 +29,6 @@ pub(crate) struct World {
     pub(crate) addr: SocketAddr,
     pub(crate) addrs: Vec<SocketAddr>,
     pub(crate) metrics: Arc<ListenerMetrics>,
-    pub(crate) fabric: MemoryFabric,
     stop: CancellationToken,
     tasks: JoinSet<Result<Drained, RunError>>,
 }
@@ -137,7 +134,6 @@ impl World {
             addr: addrs[0],
             addrs,
             metrics,
-            fabric,
             stop,
             tasks,
         }
@@ -172,4 +168,32 @@ pub(crate) async fn eventually(what: &str, mut condition: impl FnMut() -> bool) 
         assert!(Instant::now() < deadline, "never happened: {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
+}
+
+/// A configuration whose listener wants passwords, with one user per name; each password is the
+/// name. The file lives as long as the guard.
+pub(crate) fn with_passwords(users: &[&str]) -> (Config, tempfile::TempDir) {
+    use argon2::password_hash::{PasswordHasher, SaltString};
+    use argon2::{Algorithm, Argon2, Params, Version};
+    let cheap = Params::new(8, 1, 1, None).unwrap();
+    let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, cheap);
+    let salt = SaltString::encode_b64(&[7; 16]).unwrap();
+    let mut lines = String::new();
+    for user in users {
+        let hash = argon.hash_password(user.as_bytes(), &salt).unwrap();
+        lines.push_str(&format!("{user}:{hash}\n"));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("passwd");
+    std::fs::write(&path, lines).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let mut config = config();
+    config.listeners[0].auth = vec![AuthMethod::Password];
+    config.credentials = vec![CredentialFile { path, tenant: None }];
+    config.grants = vec![allow("user:*", &["#"], &["#"])];
+    (config, dir)
 }

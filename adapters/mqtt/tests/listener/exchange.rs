@@ -1,12 +1,10 @@
 //! What clients of one listener can rely on among themselves: delivery, options, flow control.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::client::{message, user_properties};
+use crate::common::{Client, Options, World, config, eventually};
 use bytes::Bytes;
-use common::client::{message, user_properties};
-use common::{Client, Options, World, config, eventually};
 use weida_bridge::MemoryFabric;
 use weida_mqtt::codec::{
     Packet, PublishProperties, QoS, ReasonCode, Subscribe, SubscribeOptions, SubscribeProperties,
@@ -331,7 +329,7 @@ async fn mqtt_18_11_nothing_below_dollar_for_leading_wildcards() {
 #[tokio::test]
 async fn mqtt_18_19_one_bad_filter_keeps_the_others_and_the_connection() {
     let mut config = config();
-    config.grants = vec![common::allow("anonymous", &["#"], &["ok/#"])];
+    config.grants = vec![crate::common::allow("anonymous", &["#"], &["ok/#"])];
     let world = World::start(config, MemoryFabric::new()).await;
     let mut a = world.client("a").await;
     // ok/1 at QoS 1, a filter that is none, one that is not granted, a shared one, QoS 2.

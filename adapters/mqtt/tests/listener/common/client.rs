@@ -93,7 +93,6 @@ impl Options {
 /// One connection.
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
-    pub(crate) version: Version,
     pub(crate) connack: Option<Connack>,
     decoder: Decoder,
     encoder: Encoder,
@@ -131,7 +130,6 @@ impl Client {
         stream.set_nodelay(true).unwrap();
         Self {
             stream,
-            version,
             connack: None,
             decoder: Decoder::client(version, Limits::default()),
             encoder: Encoder::new(version),
