@@ -204,3 +204,43 @@ async fn pf_6_nothing_is_dropped_when_every_subscriber_keeps_up() {
     }
     assert_eq!(publisher.dropped(), 0);
 }
+
+/// A payload that says when its last holder lets go.
+struct Watched(Vec<u8>, std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+impl AsRef<[u8]> for Watched {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.1.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// Sixteen copies that cannot leave hold the caller's one buffer: had it been
+/// copied for them, nobody would hold it after the publish.
+#[tokio::test]
+async fn ps_11_all_copies_share_one_buffer() {
+    let world = World::new().await;
+    let publisher = world.listener.publisher("/p").unwrap();
+    let mut subscribers = Vec::new();
+    for _ in 0..16 {
+        subscribers.push(stalled(&world, "/p", "").await);
+    }
+    eventually(|| publisher.subscriber_count() == 16).await;
+    let gone = std::sync::Arc::default();
+    let payload = Watched(vec![1; 64 << 10], std::sync::Arc::clone(&gone));
+    let payload = bytes::Bytes::from_owner(payload);
+    assert_eq!(publisher.publish("t", payload).unwrap(), 16);
+    let freed = || gone.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(!freed());
+    let last = subscribers.pop().unwrap();
+    drop(subscribers);
+    eventually(|| publisher.subscriber_count() == 1).await;
+    assert!(!freed());
+    drop(last);
+    eventually(freed).await;
+}
