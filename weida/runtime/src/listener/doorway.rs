@@ -45,11 +45,12 @@ impl Doorway {
     /// A place for `peer`, unless it holds `max` already.
     pub(super) fn admit_peer(self: &Arc<Self>, peer: Fingerprint, max: usize) -> Option<PeerPlace> {
         let mut held = self.per_peer.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = held.entry(peer).or_insert(0);
-        if *count >= max {
+        // No entry for a key that is not let in: anybody can make up keys.
+        let count = held.get(&peer).copied().unwrap_or(0);
+        if count >= max {
             return None;
         }
-        *count += 1;
+        held.insert(peer, count + 1);
         Some(PeerPlace {
             doorway: Arc::clone(self),
             peer,
@@ -90,5 +91,22 @@ impl Drop for PeerPlace {
                 held.remove(&self.peer);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cn_9_a_key_that_is_not_let_in_leaves_nothing_behind() {
+        let doorway = Arc::<Doorway>::default();
+        let peer = Fingerprint::from_bytes([7; 32]);
+        let first = doorway.admit_peer(peer, 1);
+        assert!(first.is_some());
+        assert!(doorway.admit_peer(peer, 1).is_none());
+        drop(first);
+        assert!(doorway.admit_peer(peer, 0).is_none());
+        assert!(doorway.per_peer.lock().unwrap().is_empty());
     }
 }
