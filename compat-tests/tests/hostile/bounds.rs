@@ -3,7 +3,7 @@
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
-use weida::{Identity, Limits, Runtime, RuntimeConfig};
+use weida::{Identity, Runtime, RuntimeConfig};
 use weida_core::codes;
 
 use crate::everywhere;
@@ -150,14 +150,8 @@ async fn inv_1_random_bytes_cost_their_sender_alone() {
 /// Past the limit the connection goes, and every filter it held with it.
 #[tokio::test]
 async fn inv_4_s8_22_filters_end_with_their_connection() {
-    let limits = Limits {
-        max_subscriptions: 256,
-        ..Limits::default()
-    };
-    let config = RuntimeConfig {
-        limits,
-        ..RuntimeConfig::default()
-    };
+    let config = RuntimeConfig::default();
+    assert_eq!(config.limits.max_subscriptions, 256);
     let runtime = Runtime::new(config).unwrap();
     let listener = runtime.listener();
     let publisher = listener.publisher("/md").unwrap();

@@ -165,6 +165,33 @@ async fn cn_9_a_key_at_its_cap_is_closed(subject: Subject) {
     .await;
 }
 
+/// The default figure: the 65th connection of one key.
+#[tokio::test]
+async fn cn_9_the_65th_connection_of_a_key_is_closed() {
+    let tuning = Tuning {
+        any_key: true,
+        ..Tuning::default()
+    };
+    let served = serve(Subject::Ours, &tuning).await;
+    let key = Key::generate();
+    let from = crate::raw::socket();
+    let dial = || Dial {
+        from: Some(from.clone()),
+        ..with_key(&key)
+    };
+    let mut held = Vec::new();
+    for _ in 0..64 {
+        held.push(dial().dial(served.addr).await.unwrap().greeted().await);
+    }
+    let (code, reason) = dial().dial(served.addr).await.unwrap().closed().await;
+    assert_eq!(code, codes::LIMIT_EXCEEDED);
+    assert_eq!(reason, "more than 64 connections of one peer");
+    for raw in &held {
+        raw.is_open();
+    }
+    works(&held[63]).await;
+}
+
 async fn cn_9_anonymous_clients_are_not_counted_together(subject: Subject) {
     let tuning = Tuning {
         max_connections_per_peer: 1,
@@ -254,8 +281,16 @@ async fn inv_10_a_long_chain_is_no_client(subject: Subject) {
     let raw = with_key(&longest).dial(served.addr).await.unwrap();
     raw.greet().await;
     works(&raw).await;
-    for more in [8, 100] {
-        let key = key.clone().behind(more);
+    let large = key.clone().behind_large(2, 12 << 10);
+    let raw_large = with_key(&large).dial(served.addr).await.unwrap();
+    raw_large.greet().await;
+    works(&raw_large).await;
+    // Too many certificates, and too many bytes of them.
+    for key in [
+        key.clone().behind(8),
+        key.clone().behind(100),
+        key.behind_large(3, 12 << 10),
+    ] {
         // The client's handshake looks complete before the binding judges it.
         let error = match with_key(&key).dial(served.addr).await {
             Ok(raw) => soon(raw.connection.closed()).await,

@@ -2,8 +2,9 @@
 //! `[wire 10, 17, 21]`
 
 use weida_core::codes;
+use weida_protocol::Hello;
 
-use crate::raw::{data, error, frame, stopped, subscription, text};
+use crate::raw::{data, error, frame, soon, stopped, subscription, text};
 use crate::subject::Tuning;
 use crate::world::{Case, Role, World};
 use crate::{everywhere, ours};
@@ -13,15 +14,18 @@ everywhere! {
     wire_17_16_s17_12_one_filter_too_many
     wire_17_17_flow_without_the_capability
     wire_17_17_report_without_the_capability
+    wire_17_19_report_that_is_wrong
     wire_17_20_cursor_for_an_unknown_id
     wire_17_22_credit_where_no_queue_is
     wire_17_23_s17_16_unsubscribe_of_what_is_not_held
     wire_17_25_misrouted_streams
     wire_17_28_reset_before_fin
+    wire_17_29_datagram_for_no_flow
     wire_17_30_no_datagrams_are_advertised
 }
 
 ours! {
+    wire_17_18_flow_with_a_byte_too_many_or_an_id_in_use
     s17_12_the_close_says_why
     s17_16_a_withdrawal_frees_only_what_was_held
 }
@@ -179,7 +183,7 @@ async fn wire_17_23_s17_16_unsubscribe_of_what_is_not_held(case: Case) {
 /// half, STOP on the request half.
 async fn refused(world: &World, path: &str, stop: u32, code: u8) {
     let (request, mut reply) = world.raw.exchange(&data(path)).await;
-    let answer = crate::raw::soon(reply.read_to_end(64)).await.unwrap();
+    let answer = soon(reply.read_to_end(64)).await.unwrap();
     assert_eq!(answer, error(code), "{path}");
     stopped(&request, stop).await;
 }
@@ -218,11 +222,10 @@ async fn wire_17_28_reset_before_fin(case: Case) {
     // In the head: nobody hears of it.
     let mut cut = world.raw.uni(&data(world.path())[..4]).await;
     cut.reset(3_u32.into()).unwrap();
-    // In the payload: what came is not a whole one.
-    let transfer = world.transfer(b"the first half of ");
+    // In the payload: what came is not a whole one. More than a stream's
+    // window, so that once it is written the application is reading it.
+    let transfer = world.transfer(&vec![7; 3 << 20]);
     let mut cut = world.raw.uni(&transfer).await;
-    // Known to the application before it is cut.
-    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     cut.reset(3_u32.into()).unwrap();
     assert_eq!(world.arrival().await, Err("Canceled".into()));
     world.survives().await;
@@ -237,5 +240,111 @@ async fn wire_17_30_no_datagrams_are_advertised(case: Case) {
         .connection
         .send_datagram(b"\x00hi".to_vec().into());
     assert_eq!(sent, Err(quinn::SendDatagramError::UnsupportedByPeer));
+    world.survives().await;
+}
+
+/// A connection on which the hostile peer offered flows (1) and path reports
+/// (2), and which of them the runtime offers too.
+async fn capable(case: Case) -> (World, Vec<u64>) {
+    let tuning = Tuning {
+        flows_and_reports: true,
+        ..Tuning::default()
+    };
+    let mut world = World::silent(case, &tuning).await;
+    let all = [
+        0xA5, 0x00, 0x81, 0x00, 0x01, 0x19, 0x40, 0x00, 0x02, 0x01, 0x03, 0x82, 0x01, 0x02, 0x04,
+        0x80,
+    ];
+    world.raw.say(&frame(0, &all)).await;
+    // A REPORT may be opened before HELLO, and stays open.
+    let theirs = loop {
+        let mut stream = soon(world.raw.connection.accept_uni()).await.unwrap();
+        let mut preamble = [0; 3];
+        soon(stream.read_exact(&mut preamble)).await.unwrap();
+        if preamble[1] == 0 {
+            break soon(stream.read_to_end(1024)).await.unwrap();
+        }
+    };
+    if let Some(outcome) = world.dialled().await {
+        assert_eq!(outcome, Ok(()));
+    }
+    world.survives().await;
+    (world, Hello::decode(&theirs).unwrap().capabilities)
+}
+
+fn flow(id: u8) -> Vec<u8> {
+    let header = [&[0xA2, 0x00][..], &text("/raw"), &[0x01, id]].concat();
+    frame(7, &header)
+}
+
+/// A runtime without flows closes for the FLOW itself; one with them takes the
+/// flow and closes for what is wrong with it.
+async fn wire_17_18_flow_with_a_byte_too_many_or_an_id_in_use(case: Case) {
+    for repeated in [false, true] {
+        let (mut world, offered) = capable(case).await;
+        let mut flow = world.raw.uni(&flow(0)).await;
+        if offered.contains(&1) {
+            // Held open, it is taken, and one beside it.
+            let _beside = world.raw.uni(&self::flow(1)).await;
+            world.survives().await;
+        }
+        let _again;
+        if repeated {
+            _again = world.raw.uni(&self::flow(0)).await;
+        } else {
+            drop(flow.write_all(&[0x00]).await);
+        }
+        world.raw.closed_with(codes::PROTOCOL_VIOLATION).await;
+    }
+}
+
+/// Only a binding has a path that takes flows.
+#[tokio::test]
+async fn wire_17_18_published_server() {
+    wire_17_18_flow_with_a_byte_too_many_or_an_id_in_use(crate::PUBLISHED_SERVER).await;
+}
+
+/// As for flows.
+async fn wire_17_19_report_that_is_wrong(case: Case) {
+    let head = frame(8, &[0xA0]);
+    for bad in [
+        // 257 bytes, a map with bytes left over, a key twice, cut at FIN.
+        [&[0x41, 0x01, 0xA0][..], &[0; 256]].concat(),
+        vec![0x03, 0xA0, 0x00, 0x00],
+        vec![0x05, 0xA2, 0x00, 0x01, 0x00, 0x01],
+        vec![0x03, 0xA1, 0x00],
+    ] {
+        let (mut world, offered) = capable(case).await;
+        if offered.contains(&2) {
+            let mut good = world.raw.uni(&head).await;
+            good.write_all(&[0x01, 0xA0, 0x03, 0xA1, 0x00, 0x05])
+                .await
+                .unwrap();
+            world.survives().await;
+            good.write_all(&bad).await.unwrap();
+            good.finish().unwrap();
+        } else {
+            world.raw.say(&[&head[..], &bad].concat()).await;
+        }
+        world.raw.closed_with(codes::PROTOCOL_VIOLATION).await;
+    }
+    // A second stream of reports.
+    let (world, _) = capable(case).await;
+    let _first = world.raw.uni(&head).await;
+    let _second = world.raw.uni(&head).await;
+    world.raw.closed_with(codes::PROTOCOL_VIOLATION).await;
+}
+
+/// A runtime without flows takes no datagram at all, which is row 30.
+async fn wire_17_29_datagram_for_no_flow(case: Case) {
+    let (mut world, offered) = capable(case).await;
+    for datagram in [&b"\x3Fnobody"[..], b"", b"\x40", b"\xC0\x00"] {
+        let sent = world.raw.connection.send_datagram(datagram.to_vec().into());
+        if offered.contains(&1) {
+            assert_eq!(sent, Ok(()));
+        } else {
+            assert_eq!(sent, Err(quinn::SendDatagramError::UnsupportedByPeer));
+        }
+    }
     world.survives().await;
 }

@@ -15,6 +15,7 @@ everywhere! {
     wire_17_05_fin_inside_the_header
     wire_17_06_late_head_on_a_one_way_stream
     wire_17_06_late_head_on_an_exchange
+    wire_17_06_a_head_in_single_bytes_is_in_time
     wire_17_24_bytes_after_a_header_only_frame
 }
 
@@ -146,6 +147,23 @@ async fn wire_17_06_late_head_on_a_one_way_stream(case: Case) {
     }
     world.survives().await;
     world.took_nothing();
+}
+
+/// The neighbour: slow, and with the longest form of its length, but in time.
+async fn wire_17_06_a_head_in_single_bytes_is_in_time(case: Case) {
+    let mut world = World::greeted(case).await;
+    let whole = world.transfer(b"slow");
+    let length = [0xC0, 0, 0, 0, 0, 0, 0, whole[2]];
+    let whole = [&whole[..2], &length, &whole[3..]].concat();
+    let mut stream = world.raw.uni(&[]).await;
+    for byte in whole {
+        stream.write_all(&[byte]).await.unwrap();
+        // A packet of its own.
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    stream.finish().unwrap();
+    assert_eq!(world.arrival().await, Ok(b"slow".to_vec()));
+    world.survives().await;
 }
 
 async fn wire_17_06_late_head_on_an_exchange(case: Case) {

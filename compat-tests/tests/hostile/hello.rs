@@ -132,13 +132,13 @@ async fn wire_17_13_hello_that_contradicts_itself(case: Case) {
 /// Also `[wire 30]` item 9.
 async fn wire_17_14_no_hello_in_time(case: Case) {
     let hurried = Tuning {
-        hello_timeout_ms: 200,
+        hello_timeout_ms: 400,
         ..Tuning::default()
     };
     // In time is in time.
     let mut world = World::silent(case, &hurried).await;
     world.greet().await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
     world.survives().await;
 
     // Anything else said meanwhile is no HELLO.

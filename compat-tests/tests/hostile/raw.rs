@@ -123,6 +123,21 @@ impl Key {
         self
     }
 
+    /// The same key, presented with `more` certificates of `bytes` and a bit
+    /// each behind its own.
+    pub(crate) fn behind_large(mut self, more: usize, bytes: usize) -> Self {
+        let mut params = rcgen::CertificateParams::new(["large".to_owned()]).unwrap();
+        // An extension nobody knows and nobody has to.
+        let oid = [1, 3, 6, 1, 4, 1, 99_999, 1];
+        let filler = rcgen::CustomExtension::from_oid_content(&oid, vec![0; bytes]);
+        params.custom_extensions.push(filler);
+        let signing = rcgen::KeyPair::generate().unwrap();
+        let large = params.self_signed(&signing).unwrap();
+        let large = large.der().clone();
+        self.chain.extend(std::iter::repeat_n(large, more));
+        self
+    }
+
     /// The fingerprint as an address writes it.
     pub(crate) fn fingerprint(&self) -> weida::Fingerprint {
         let identity = weida::Identity::from_pem(self.pem.0.clone(), self.pem.1.clone());

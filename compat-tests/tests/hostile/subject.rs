@@ -33,6 +33,8 @@ pub(crate) struct Tuning {
     pub(crate) retry_above_handshakes: usize,
     /// The binding lets in any key, and nobody without one.
     pub(crate) any_key: bool,
+    /// Datagram flows and path reports are on, where the runtime has them.
+    pub(crate) flows_and_reports: bool,
 }
 
 impl Default for Tuning {
@@ -49,6 +51,7 @@ impl Default for Tuning {
             max_handshakes: 256,
             retry_above_handshakes: 64,
             any_key: false,
+            flows_and_reports: false,
         }
     }
 }
@@ -58,8 +61,8 @@ pub(crate) type Arrival = Result<Vec<u8>, String>;
 
 type Drain = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A binding with a replier at `/echo`, a puller at `/jobs` and a publisher at
-/// `/md`.
+/// A binding with a replier at `/echo`, a puller at `/jobs`, a publisher at
+/// `/md` and a raw acceptor at `/raw`.
 pub(crate) struct Served {
     pub(crate) addr: SocketAddr,
     pub(crate) arrivals: mpsc::Receiver<Arrival>,
@@ -124,6 +127,8 @@ macro_rules! subject {
                     max_header_bytes: tuning.max_header_bytes,
                     max_header_streams: tuning.max_header_streams,
                     max_subscriptions: tuning.max_subscriptions,
+                    datagram_receive_bytes: if tuning.flows_and_reports { 65_536 } else { 0 },
+                    path_report: tuning.flows_and_reports,
                     ..Limits::default()
                 };
                 let config = RuntimeConfig {
@@ -150,6 +155,7 @@ macro_rules! subject {
                 let replier = listener.replier("/echo").unwrap();
                 let puller = listener.puller("/jobs").unwrap();
                 let publisher = listener.publisher("/md").unwrap();
+                let acceptor = listener.acceptor("/raw").unwrap();
                 let binding = listener.bind_quic(loopback(), tls).await.unwrap();
                 let addr = binding.local_addr();
                 let (tell, arrivals) = mpsc::channel(4096);
@@ -178,6 +184,13 @@ macro_rules! subject {
                                 drop(reply.finish());
                             }
                         });
+                    }
+                });
+                tasks.spawn(async move {
+                    // Held, neither read nor refused.
+                    let mut held = Vec::new();
+                    while let Ok(incoming) = acceptor.accept().await {
+                        held.push(incoming);
                     }
                 });
                 let draining = runtime.clone();

@@ -1,7 +1,7 @@
 //! Every golden rejection, fired at a live peer. `[wire 25.3]`
 
 use weida_core::codes;
-use weida_protocol::{CreditHeader, CursorHeader, DataHeader, SubscriptionHeader};
+use weida_protocol::{CreditHeader, CursorHeader, DataHeader, Hello, SubscriptionHeader};
 
 use crate::raw::{Raw, data, frame, stopped};
 use crate::subject::{Subject, Tuning};
@@ -11,13 +11,27 @@ use crate::{both, everywhere};
 everywhere! {
     golden_rejections_close_the_connection
     golden_negotiation_failures
+    golden_oddities_are_accepted
 }
 
 both! {
     golden_rejections_fail_one_exchange_on_a_reply_half
+    golden_oddities_are_replies
 }
 
 const REJECTED: &str = include_str!("../../../weida/protocol/tests/vectors/rejected.txt");
+
+const ACCEPTED: &str = include_str!("../../../weida/protocol/tests/vectors/accepted.txt");
+
+/// What is read although no encoder writes it: place and header.
+fn accepted() -> impl Iterator<Item = (&'static str, Vec<u8>)> {
+    let lines = ACCEPTED.lines();
+    let lines = lines.filter(|line| !line.starts_with('#') && !line.is_empty());
+    lines.map(|line| match line.split(" ; ").collect::<Vec<_>>()[..] {
+        [_, place, header] => (place, hex(header)),
+        _ => panic!("{line}"),
+    })
+}
 
 /// One line: id, where the bytes stand, what is refused, what is not.
 struct Vector {
@@ -179,4 +193,45 @@ async fn golden_negotiation_failures(case: Case) {
         world.raw.say(&hex(hello)).await;
         world.raw.closed_with(codes::NEGOTIATION_FAILED).await;
     }
+}
+
+/// [wire 25.2]
+async fn golden_oddities_are_accepted(case: Case) {
+    let mut world = World::greeted(case).await;
+    let mut tried = 0;
+    for (place, header) in accepted() {
+        match place {
+            "DATA" if DataHeader::decode(&header).unwrap().endpoint.is_some() => {
+                let stream = world.raw.uni(&frame(1, &header)).await;
+                stopped(&stream, 8).await;
+            }
+            "HELLO" => {
+                let mut world = World::silent(case, &Tuning::default()).await;
+                world.raw.say(&frame(0, &header)).await;
+                if Hello::decode(&header).unwrap().versions.is_empty() {
+                    // Legal to say, and nothing to agree on.
+                    world.raw.closed_with(codes::NEGOTIATION_FAILED).await;
+                    continue;
+                }
+                world.raw.hears_hello().await;
+                if let Some(outcome) = world.dialled().await {
+                    assert_eq!(outcome, Ok(()));
+                }
+                world.survives().await;
+            }
+            _ => continue,
+        }
+        tried += 1;
+    }
+    assert!(tried > 5, "{tried}");
+    world.survives().await;
+}
+
+async fn golden_oddities_are_replies(subject: Subject) {
+    let world = Replying::new(subject).await;
+    for (_, header) in accepted().filter(|(place, _)| *place == "DATA") {
+        let reply = [frame(1, &header), b"odd".to_vec()].concat();
+        assert_eq!(world.answered(&reply).await, Ok(b"odd".to_vec()));
+    }
+    world.survives().await;
 }
