@@ -261,6 +261,17 @@ async fn wire_17_what_is_ignored_or_stopped_leaves_the_connection() {
     let mut extra = vec![0x57, 3, 8, 0xA2, 0, 0x62, b'/', b'q', 1, 0x61, b'a'];
     extra.extend_from_slice(&[0xFF; 100]);
     send_uni(&raw.connection, &extra).await;
+    // A control frame is received whole: its stream is not stopped.
+    let whole = [0x57, 3, 8, 0xA2, 0, 0x62, b'/', b'q', 1, 0x61, b'b'];
+    let mut late = open_uni(&raw.connection, &whole).await;
+    assert!(
+        alive(&raw.connection, "/e").await,
+        "it was read without its FIN"
+    );
+    late.finish().unwrap();
+    assert_eq!(stop_code(&late).await, None);
+    let at_once = send_uni(&raw.connection, &whole).await;
+    assert_eq!(stop_code(&at_once).await, None);
     // FIN inside a header: the stream is given up.
     send_uni(&raw.connection, &[0x57, 1, 9, 0xA1, 0]).await;
     // Misrouted DATA.

@@ -495,3 +495,73 @@ async fn wire_10_application_refusals_carry_rejected() {
     drop(soon(puller.recv()).await.unwrap());
     assert_eq!(stop_code(&stream).await, Some(7));
 }
+
+/// TX-7: a higher priority is sent first, within one path's connection.
+#[tokio::test]
+async fn tx_7_a_higher_priority_goes_first() {
+    let server = Server::start().await;
+    let relay = common::relay::Relay::start(server.binding.local_addr()).await;
+    let puller = server.listener.puller("/x").unwrap();
+    let runtime = client();
+    let pusher = runtime.pusher(Trust::by_address());
+    soon(pusher.connect(&server.url_via(relay.addr(), "/x")))
+        .await
+        .unwrap();
+    // More than a congestion window is queued before anything gets through, so
+    // that the order is the sender's choice.
+    relay.cut();
+    let body = vec![0; 400 << 10];
+    for (priority, topic) in [(0, "low"), (9, "high")] {
+        let mut transfer = soon(pusher.open(TransferMeta::default().with_topic(topic)))
+            .await
+            .unwrap();
+        transfer.set_priority(priority);
+        soon(transfer.write_all(&body)).await.unwrap();
+        transfer.finish().unwrap();
+    }
+    relay.heal();
+    let (one, two) = (
+        soon(puller.recv()).await.unwrap(),
+        soon(puller.recv()).await.unwrap(),
+    );
+    let done = async |transfer: weida::IncomingTransfer| {
+        let topic = transfer.meta().topic.clone().unwrap();
+        transfer.collect(1 << 20).await.unwrap();
+        (topic, tokio::time::Instant::now())
+    };
+    let (one, two) = tokio::join!(soon(done(one)), soon(done(two)));
+    let first = if one.1 <= two.1 { one.0 } else { two.0 };
+    assert_eq!(first, "high");
+}
+
+/// TX-14: a refused or lost request is not tried again by the library.
+#[tokio::test]
+async fn tx_14_nothing_is_retried() {
+    let server = RawServer::start("/x");
+    let config = RuntimeConfig {
+        reconnect: weida::ReconnectPolicy {
+            initial: Duration::from_millis(10),
+            ..weida::ReconnectPolicy::default()
+        },
+        ..RuntimeConfig::default()
+    };
+    let runtime = Runtime::new(config).unwrap();
+    let requester = runtime.requester(Trust::by_address());
+    let (connected, connection) =
+        tokio::join!(soon(requester.connect(&server.url)), server.greeted());
+    connected.unwrap();
+    let lose = async {
+        drop(soon(connection.accept_bi()).await.unwrap());
+        connection.close(0u32.into(), b"lost");
+    };
+    let (lost, ()) = tokio::join!(soon(requester.request(b"once")), lose);
+    assert!(matches!(
+        lost.map(drop).unwrap_err(),
+        Error::Indeterminate | Error::Canceled
+    ));
+    let again = server.greeted().await;
+    assert!(
+        stays_pending(again.accept_bi()).await,
+        "not retried after the redial"
+    );
+}

@@ -14,7 +14,8 @@ use weida_protocol::{
 };
 
 use super::arrival::Arrival;
-use super::{Connection, SendHalf, hello};
+use super::{Connection, RecvHalf, SendHalf, hello};
+use crate::exec::poll_once;
 use crate::listener::table::{Delivered, Offer as _, Recorded, Route};
 use crate::queue::Queue;
 use crate::stream::{Consumer, CreditGrant, Incoming};
@@ -61,7 +62,7 @@ fn interpret(
     rest: Bytes,
 ) -> Result<Option<Delivered>, DecodeError> {
     let bytes = &head.header;
-    match head.kind {
+    let waiting = match head.kind {
         FrameKind::Data => {
             let header = DataHeader::decode(bytes)?;
             return data(connection, arrival, &header, rest);
@@ -73,35 +74,62 @@ fn interpret(
             } else {
                 hello::received(connection, &theirs);
             }
+            None
         }
         // Legal on a reply half only; what it says is not looked at.
-        FrameKind::Error => head.kind.check_position(Position::Uni)?,
-        FrameKind::Subscribe => {
-            let header = SubscriptionHeader::decode(bytes)?;
-            return Ok(subscribe(connection, &header));
+        FrameKind::Error => {
+            head.kind.check_position(Position::Uni)?;
+            None
         }
-        FrameKind::Unsubscribe => {
-            let header = SubscriptionHeader::decode(bytes)?;
-            return Ok(unsubscribe(connection, &header));
-        }
-        FrameKind::Credit => {
-            let header = CreditHeader::decode(bytes)?;
-            return Ok(credit(connection, &header));
-        }
+        FrameKind::Subscribe => subscribe(connection, &SubscriptionHeader::decode(bytes)?),
+        FrameKind::Unsubscribe => unsubscribe(connection, &SubscriptionHeader::decode(bytes)?),
+        FrameKind::Credit => credit(connection, &CreditHeader::decode(bytes)?),
         FrameKind::Cursor => {
             CursorHeader::decode(bytes)?;
             // No report was ordered on this connection, so no id is known.
             let mut recv = arrival.recv;
             recv.stop(codes::CANCELED);
+            return Ok(None);
         }
         FrameKind::Flow => {
             FlowHeader::decode(bytes)?;
             connection.violation("FLOW without the datagram capability");
+            None
         }
-        FrameKind::Report => connection.violation("REPORT without the path-report capability"),
-    }
-    Ok(None)
+        FrameKind::Report => {
+            connection.violation("REPORT without the path-report capability");
+            None
+        }
+    };
+    read_out(connection, arrival.recv);
+    Ok(waiting)
 }
+
+/// Reads the FIN of a header-only frame, which is nearly always there. Dropping
+/// the stream unread would stop it, and its sender would take that for an
+/// answer. What follows the header is ignored. `[wire 17]`
+fn read_out(connection: &Connection, mut recv: RecvHalf) {
+    let fin = async move {
+        for _ in 0..IGNORED_CHUNKS {
+            if !matches!(recv.chunk(usize::MAX).await, Ok(Some(_))) {
+                return;
+            }
+        }
+        recv.stop(codes::CANCELED);
+    };
+    let mut fin = Box::pin(fin);
+    if poll_once(fin.as_mut()).is_ready() || connection.quic().close_reason().is_some() {
+        return;
+    }
+    let shared = Arc::clone(connection.shared());
+    connection.shared().tasks.spawn(async move {
+        let limit = shared.config.limits.header_timeout();
+        shared.exec.timeout(limit, fin).await;
+    });
+}
+
+/// Reads of ignored bytes after a header-only frame before it is stopped.
+const IGNORED_CHUNKS: usize = 16;
 
 /// DATA: a transfer or an exchange for one path.
 fn data(
