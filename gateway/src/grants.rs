@@ -13,104 +13,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tracing::info;
+use weida_bridge::metrics::{RefusedCause, RefusedOp};
 use weida_core::{Fingerprint, PeerIdentity};
 
 use crate::config::valid::Grant;
-
-/// What a peer asks for: label `op` of `listener_refused_total`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(u8)]
-pub enum Op {
-    /// To be let in at all.
-    Connect,
-    /// To push or to request.
-    Publish,
-    /// To get copies.
-    Subscribe,
-}
-
-impl Op {
-    /// Every operation, in the order of the enum.
-    pub const ALL: [Self; 3] = [Self::Connect, Self::Publish, Self::Subscribe];
-
-    /// The metric label.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Connect => "connect",
-            Self::Publish => "publish",
-            Self::Subscribe => "subscribe",
-        }
-    }
-}
-
-/// Why a listener said no: label `cause` of `listener_refused_total` (`gateway.md` 6).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(u8)]
-#[expect(missing_docs, reason = "the names are the closed list of the metric")]
-pub enum RefusalCause {
-    NotAuthenticated,
-    NotAuthorized,
-    BadName,
-    NameTooLong,
-    TooLarge,
-    MetaTooLarge,
-    Limit,
-    RateLimited,
-    LabelInUse,
-    Banned,
-    Draining,
-    Unsupported,
-    Malformed,
-    Internal,
-}
-
-impl RefusalCause {
-    /// Every cause, in the order of the enum.
-    pub const ALL: [Self; 14] = [
-        Self::NotAuthenticated,
-        Self::NotAuthorized,
-        Self::BadName,
-        Self::NameTooLong,
-        Self::TooLarge,
-        Self::MetaTooLarge,
-        Self::Limit,
-        Self::RateLimited,
-        Self::LabelInUse,
-        Self::Banned,
-        Self::Draining,
-        Self::Unsupported,
-        Self::Malformed,
-        Self::Internal,
-    ];
-
-    /// The metric label.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotAuthenticated => "not_authenticated",
-            Self::NotAuthorized => "not_authorized",
-            Self::BadName => "bad_name",
-            Self::NameTooLong => "name_too_long",
-            Self::TooLarge => "too_large",
-            Self::MetaTooLarge => "meta_too_large",
-            Self::Limit => "limit",
-            Self::RateLimited => "rate_limited",
-            Self::LabelInUse => "label_in_use",
-            Self::Banned => "banned",
-            Self::Draining => "draining",
-            Self::Unsupported => "unsupported",
-            Self::Malformed => "malformed",
-            Self::Internal => "internal",
-        }
-    }
-}
 
 /// Refusals of one listener by operation and cause.
 #[derive(Debug)]
 pub struct Refusals {
     listener: Arc<str>,
-    counts: [[AtomicU64; RefusalCause::ALL.len()]; Op::ALL.len()],
+    counts: [[AtomicU64; RefusedCause::ALL.len()]; RefusedOp::ALL.len()],
 }
 
 impl Refusals {
@@ -130,13 +42,13 @@ impl Refusals {
     }
 
     /// Counts one refusal.
-    pub fn count(&self, op: Op, cause: RefusalCause) {
+    pub fn count(&self, op: RefusedOp, cause: RefusedCause) {
         self.counts[op as usize][cause as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// How often that was refused for that cause.
     #[must_use]
-    pub fn of(&self, op: Op, cause: RefusalCause) -> u64 {
+    pub fn of(&self, op: RefusedOp, cause: RefusedCause) -> u64 {
         self.counts[op as usize][cause as usize].load(Ordering::Relaxed)
     }
 }
@@ -166,13 +78,13 @@ impl WeidaGrants {
     /// Whether that peer may get copies of what is published at `path`; a no is logged and counted.
     #[must_use]
     pub fn may_subscribe(&self, peer: Option<&PeerIdentity>, path: &str) -> bool {
-        self.decide(Op::Subscribe, Proved::by(peer), path)
+        self.decide(RefusedOp::Subscribe, Proved::by(peer), path)
     }
 
     /// Whether that peer may push or request at `path`; a no is logged and counted.
     #[must_use]
     pub fn may_publish(&self, peer: Option<&PeerIdentity>, path: &str) -> bool {
-        self.decide(Op::Publish, Proved::by(peer), path)
+        self.decide(RefusedOp::Publish, Proved::by(peer), path)
     }
 
     /// What was refused.
@@ -181,7 +93,7 @@ impl WeidaGrants {
         &self.refusals
     }
 
-    fn decide(&self, op: Op, proved: Proved, path: &str) -> bool {
+    fn decide(&self, op: RefusedOp, proved: Proved, path: &str) -> bool {
         let key = match proved {
             Proved::Nothing => Some(None),
             Proved::Key(key) => Some(Some(key)),
@@ -193,12 +105,12 @@ impl WeidaGrants {
                 .find(|grant| grant.who.iter().any(|who| who.is_peer(key)))
         });
         let allowed = first.is_some_and(|grant| match op {
-            Op::Connect => true,
-            Op::Publish => grant.weida_may_publish(path),
-            Op::Subscribe => grant.weida_may_subscribe(path),
+            RefusedOp::Connect => true,
+            RefusedOp::Publish => grant.weida_may_publish(path),
+            RefusedOp::Subscribe => grant.weida_may_subscribe(path),
         });
         if !allowed {
-            self.refusals.count(op, RefusalCause::NotAuthorized);
+            self.refusals.count(op, RefusedCause::NotAuthorized);
             info!(
                 code = "GRT001",
                 listener = self.refusals.listener(),
@@ -269,11 +181,11 @@ mod tests {
 
     impl WeidaGrants {
         fn publishes(&self, proved: Proved, path: &str) -> bool {
-            self.decide(Op::Publish, proved, path)
+            self.decide(RefusedOp::Publish, proved, path)
         }
 
         fn subscribes(&self, proved: Proved, path: &str) -> bool {
-            self.decide(Op::Subscribe, proved, path)
+            self.decide(RefusedOp::Subscribe, proved, path)
         }
     }
 
@@ -289,8 +201,11 @@ mod tests {
         assert!(!none.subscribes(peer, "/a"));
         assert!(!none.publishes(peer, "/a"));
         assert!(!none.publishes(Proved::Nothing, "/a"));
-        let refused = |op| none.refusals().of(op, RefusalCause::NotAuthorized);
-        assert_eq!((refused(Op::Subscribe), refused(Op::Publish)), (1, 2));
+        let refused = |op| none.refusals().of(op, RefusedCause::NotAuthorized);
+        assert_eq!(
+            (refused(RefusedOp::Subscribe), refused(RefusedOp::Publish)),
+            (1, 2)
+        );
     }
 
     #[test]

@@ -124,6 +124,7 @@ metrics! {
     ROUTE_QUEUED_BYTES: Gauge "route_queued_bytes" [ROUTE] "Payload bytes that wait in the route.";
     ROUTE_SPOOLED_BYTES: Gauge "route_spooled_bytes" [ROUTE] "Payload bytes of the route in the store.";
     ROUTE_OLDEST_AGE: Gauge "route_oldest_age_seconds" [ROUTE] "Age of the oldest message in the route.";
+    ROUTE_DIFFERENCE: Gauge "route_conservation_difference" [ROUTE] "What the accounting law leaves over; a lasting value other than 0 is a bug.";
     ROUTE_STATE: Gauge "route_state" [ROUTE, STATE] "1 for the state the route is in.";
     ROUTE_BREAKER_STATE: Gauge "route_breaker_state" [ROUTE, STATE] "1 for the state the route's breaker is in.";
     ROUTE_LATENCY: Histogram "route_latency_seconds" [ROUTE] "From ingress to settled.";
@@ -337,7 +338,8 @@ mod tests {
              route_retry_budget_exhausted_total(route) route_duplicates_possible_total(route) \
              route_indeterminate_total(route) route_copies_dropped_total(route,cause) route_in_flight(route) \
              route_queued(route) route_queued_bytes(route) route_spooled_bytes(route) \
-             route_oldest_age_seconds(route) route_state(route,state) route_breaker_state(route,state) \
+             route_oldest_age_seconds(route) route_conservation_difference(route) route_state(route,state) \
+             route_breaker_state(route,state) \
              route_latency_seconds(route) route_attempt_seconds(route)"
         );
         assert_eq!(

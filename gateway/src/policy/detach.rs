@@ -6,10 +6,11 @@
 //!
 //! A panic below ends one message, is counted, and never reaches the session that called.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::{Future, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -29,6 +30,9 @@ pub struct Crew {
     /// Ends every message at once: the drain deadline has passed.
     cut: CancellationToken,
     panics: Mutex<VecDeque<Instant>>,
+    /// When each message in a task was read from its source; ids rise, so the first is about the oldest.
+    ages: Mutex<BTreeMap<u64, Instant>>,
+    next: AtomicU64,
 }
 
 /// So many panics within [`PANIC_WINDOW`] make a route `broken` (`gateway.md` 14).
@@ -43,6 +47,8 @@ impl Crew {
             tasks: TaskTracker::new(),
             cut,
             panics: Mutex::new(VecDeque::with_capacity(PANICS_BROKEN)),
+            ages: Mutex::new(BTreeMap::new()),
+            next: AtomicU64::new(0),
         })
     }
 
@@ -78,6 +84,27 @@ impl Crew {
                 .is_some_and(|oldest| now.saturating_duration_since(*oldest) < PANIC_WINDOW)
     }
 
+    /// How long the oldest message in a task has been here.
+    #[must_use]
+    pub fn oldest_age(&self, now: Instant) -> Duration {
+        let ages = self.ages.lock().unwrap_or_else(PoisonError::into_inner);
+        ages.first_key_value().map_or(Duration::ZERO, |(_, since)| {
+            now.saturating_duration_since(*since)
+        })
+    }
+
+    fn enter(self: &Arc<Self>, received_at: Instant) -> Entry {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        self.ages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, received_at);
+        Entry {
+            crew: Arc::clone(self),
+            id,
+        }
+    }
+
     fn panicked(&self) -> FabricError {
         let mut panics = self.panics.lock().unwrap_or_else(PoisonError::into_inner);
         if panics.len() == PANICS_BROKEN {
@@ -85,6 +112,23 @@ impl Crew {
         }
         panics.push_back(Instant::now());
         FabricErrorKind::Internal.into()
+    }
+}
+
+/// A message in a task.
+#[derive(Debug)]
+struct Entry {
+    crew: Arc<Crew>,
+    id: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.crew
+            .ages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.id);
     }
 }
 
@@ -125,6 +169,7 @@ where
 
     fn call(&mut self, envelope: Envelope) -> Self::Future {
         let inner = &mut self.inner;
+        let received_at = envelope.received_at;
         // The waker is of no use: whoever is not ready is polled again by its task.
         let begun = catch_unwind(AssertUnwindSafe(|| {
             let mut future = inner.call(envelope);
@@ -139,7 +184,9 @@ where
             Err(_panic) => return Box::pin(ready(Err(self.crew.panicked()))),
         };
         let cut = self.crew.cut.clone();
+        let entry = self.crew.enter(received_at);
         let task = self.crew.tasks.spawn(async move {
+            let _entry = entry;
             tokio::select! {
                 biased;
                 // First: what one message gives back when it is cut must not start the next one.

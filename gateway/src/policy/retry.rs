@@ -170,7 +170,11 @@ impl Policy<Attempt, Outcome, FabricError> for RetryPolicy {
             }
             return None;
         };
-        if matches!(result, Ok(Outcome::Indeterminate)) {
+        let unknown = match result {
+            Ok(outcome) => *outcome == Outcome::Indeterminate,
+            Err(error) => error.kind() == FabricErrorKind::Timeout,
+        };
+        if unknown {
             // An unknown outcome that stays the last one is counted with the end of its message.
             self.terms.ledger.count_indeterminate();
         }
@@ -184,7 +188,6 @@ impl Policy<Attempt, Outcome, FabricError> for RetryPolicy {
         let wait = self.terms.backoff(self.step);
         self.step = self.step.saturating_add(1);
         let terms = Arc::clone(&self.terms);
-        let duplicate = attempt.mark.is_unknown();
         Some(Box::pin(async move {
             let _level = terms.stats.enter_retrying();
             tokio::time::sleep(wait).await;
@@ -196,7 +199,7 @@ impl Policy<Attempt, Outcome, FabricError> for RetryPolicy {
                 tokio::time::sleep(terms.backoff(8)).await;
             }
             terms.stats.retry(cause);
-            if duplicate {
+            if unknown {
                 terms.stats.duplicate_possible();
             }
         }))

@@ -5,44 +5,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Why a message is sent again: label `cause` of `route_retries_total`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[repr(u8)]
-pub enum RetryCause {
-    /// The attempt took longer than `attempt_timeout`.
-    Timeout,
-    /// The destination said "not now".
-    Refused,
-    /// The connection was lost.
-    Disconnected,
-    /// The destination gave it back.
-    Nack,
-    /// Anything else that is known to be safe to repeat.
-    Error,
-}
-
-impl RetryCause {
-    /// Every cause, in the order of the enum.
-    pub const ALL: [Self; 5] = [
-        Self::Timeout,
-        Self::Refused,
-        Self::Disconnected,
-        Self::Nack,
-        Self::Error,
-    ];
-
-    /// The metric label.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Refused => "refused",
-            Self::Disconnected => "disconnected",
-            Self::Nack => "nack",
-            Self::Error => "error",
-        }
-    }
-}
+use weida_bridge::metrics::LATENCY_BUCKETS;
+pub use weida_bridge::metrics::RetryCause;
 
 /// Why a message was taken for a loop: label `how` of `loop_suppressed_total`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -233,11 +197,17 @@ pub struct Histogram {
     sum_nanos: AtomicU64,
 }
 
-/// Upper bounds of the buckets: 50 µs to 10 s, factor about 2.5 (`gateway.md` 6).
-pub const BOUNDS_MICROS: [u64; 15] = [
-    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000,
-    2_500_000, 10_000_000,
-];
+/// [`LATENCY_BUCKETS`] in whole microseconds, so that recording needs no floating point.
+const BOUNDS_MICROS: [u64; LATENCY_BUCKETS.len()] = {
+    let mut micros = [0; LATENCY_BUCKETS.len()];
+    let mut at = 0;
+    while at < micros.len() {
+        // Rounded: the bounds are decimal fractions.
+        micros[at] = (LATENCY_BUCKETS[at] * 1e6 + 0.5) as u64;
+        at += 1;
+    }
+    micros
+};
 
 impl Histogram {
     /// Adds one observation.
@@ -271,6 +241,14 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[expect(clippy::cast_precision_loss, reason = "the bounds are small")]
+    fn the_bounds_are_those_of_the_metric() {
+        for (micros, seconds) in BOUNDS_MICROS.iter().zip(LATENCY_BUCKETS) {
+            assert!((*micros as f64 / 1e6 - seconds).abs() < 1e-9);
+        }
+    }
 
     #[test]
     fn a_bound_belongs_to_its_own_bucket() {

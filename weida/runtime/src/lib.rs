@@ -73,7 +73,7 @@ pub use identity::{
     FilesOptions, Identity, IdentityEvent, IdentityEvents, IdentitySource, Pem, WeakIdentitySource,
 };
 pub use listener::{Binding, Listener};
-pub use pubsub::{Admission, FanOut, SubscriptionRequest, TopicDrops};
+pub use pubsub::{Admission, FanOut, Published, SubscriptionRequest, TopicDrops};
 pub use reconnect::{GiveUp, OutboxFull, PeerEvent, PeerEvents, ReconnectPolicy};
 pub use resolver::{
     Discovery, MAX_OUTSTANDING_LOOKUPS, Resolved, Resolver, SharedResolver, SystemResolver,
@@ -94,7 +94,7 @@ pub use weida_core::{
     LossCause, OrderingMode, PeerIdentity, PipeAddr, ProducerNaming, ReportMode, Result,
     StopReason, TraceContext, UnixAddr, codes, filter,
 };
-pub use weida_protocol::{ExtensionItem, ExtensionValue, VERSION};
+pub use weida_protocol::{ExtensionItem, ExtensionValue, ExtensionsBuf, VERSION};
 
 /// The README's example compiles.
 #[cfg(doctest)]

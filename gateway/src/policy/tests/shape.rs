@@ -64,6 +64,27 @@ async fn gateway_9_in_flight_bounds_the_attempts() {
     );
 }
 
+/// The age of the oldest waiting message shows, and falls back to nothing.
+#[tokio::test(start_paused = true)]
+async fn gateway_6_the_oldest_age_shows() {
+    let world = World::new(Setup {
+        in_flight: 1,
+        ..Setup::default()
+    });
+    world
+        .destination
+        .otherwise(Step::After(secs(10), Outcome::Receipt));
+    let first = world.hand_in(message("1")).await;
+    tokio::time::advance(secs(3)).await;
+    let second = world.hand_in(message("2")).await;
+    let age = || world.parts.crew.oldest_age(tokio::time::Instant::now());
+    assert_eq!(age(), secs(3));
+    first.await.unwrap();
+    assert_eq!(age(), secs(7));
+    second.await.unwrap();
+    assert_eq!(age(), secs(0));
+}
+
 /// A panic ends its message and nothing else; five within a minute show as a broken route.
 #[tokio::test(start_paused = true)]
 async fn gateway_14_a_panic_ends_one_message() {

@@ -8,8 +8,11 @@ use weida_core::{Error, Result, TraceContext};
 
 use super::Publisher;
 use crate::listener::table::{Claim, Route, Table};
-use crate::pubsub::{Admission, Attached, DropTable, FanOut, SubscriptionRequest, TopicDrops};
+use crate::pubsub::{
+    Admission, Attached, DropTable, FanOut, Published, Said, SubscriptionRequest, TopicDrops,
+};
 use crate::shared::Life;
+use crate::transfer::TransferMeta;
 
 /// What a publisher holds.
 #[expect(unnameable_types, reason = "sealed: only a type alias names it")]
@@ -119,14 +122,41 @@ impl Publisher {
         self.publish_inner(topic, payload.into(), Some(trace))
     }
 
+    /// [`Publisher::publish`] with metadata, saying also how many copies were
+    /// dropped. Content type, trace and extensions of `meta` travel with every
+    /// copy; its other fields are the fan-out's own and are not read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Publisher::publish`], and for metadata above its caps.
+    pub fn publish_with(
+        &self,
+        topic: &str,
+        meta: &TransferMeta,
+        payload: impl Into<Bytes>,
+    ) -> Result<Published> {
+        let said = Said {
+            trace: meta.trace,
+            content_type: meta.content_type.as_deref(),
+            extensions: meta.extensions.as_extensions(),
+        };
+        let path = self.state.attached.path();
+        path.publish(topic, payload.into(), &said, &self.state.drops)
+    }
+
     fn publish_inner(
         &self,
         topic: &str,
         payload: Bytes,
         trace: Option<TraceContext>,
     ) -> Result<usize> {
+        let said = Said {
+            trace,
+            ..Said::default()
+        };
         let path = self.state.attached.path();
-        path.publish(topic, payload, trace, &self.state.drops)
+        let published = path.publish(topic, payload, &said, &self.state.drops)?;
+        Ok(published.copies)
     }
 
     /// Opens a streamed publish: a payload of any size, written chunk by chunk

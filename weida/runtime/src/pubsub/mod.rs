@@ -32,10 +32,11 @@ mod writer;
 pub use admission::{Admission, SubscriptionRequest};
 pub use drops::TopicDrops;
 pub use fanout::FanOut;
+pub use path::Published;
 
 pub(crate) use drops::{DropCause, DropTable};
 pub(crate) use lane::{Lane, Room, Say};
-pub(crate) use path::Path;
+pub(crate) use path::{Path, Said};
 pub(crate) use pending::Pending;
 
 use admission::Hook;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 use weida_core::{Error, Filter, OrderingMode, Result, TraceContext};
-use weida_protocol::{DataHeader, FrameKind, encode_frame};
+use weida_protocol::{DataHeader, Extensions, FrameKind, encode_frame};
 
 use super::admission::{Hook, SubscriptionRequest};
 use super::budget::Budget;
@@ -85,6 +85,23 @@ pub(super) enum Kept {
 pub(super) struct Target {
     pub(super) connection: Connection,
     pub(super) budget: Arc<Budget>,
+}
+
+/// What a publisher says of a message beside its topic.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Said<'a> {
+    pub(crate) trace: Option<TraceContext>,
+    pub(crate) content_type: Option<&'a str>,
+    pub(crate) extensions: Extensions<'a>,
+}
+
+/// What became of one message at its publisher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Copies queued, one for each connection that wanted it.
+    pub copies: usize,
+    /// Copies that a connection wanted and did not get; each counted by cause.
+    pub dropped: usize,
 }
 
 impl Path {
@@ -286,7 +303,8 @@ impl Path {
         }
     }
 
-    /// Queues one copy per matching subscriber; returns how many.
+    /// Queues one copy per matching subscriber; returns how many, and how many
+    /// were not.
     ///
     /// # Errors
     ///
@@ -295,9 +313,9 @@ impl Path {
         &self,
         topic: &str,
         payload: Bytes,
-        trace: Option<TraceContext>,
+        said: &Said<'_>,
         drops: &DropTable,
-    ) -> Result<usize> {
+    ) -> Result<Published> {
         check_topic(topic)?;
         if payload.len() > self.max_payload_bytes {
             return Err(Error::LimitExceeded(None));
@@ -305,17 +323,17 @@ impl Path {
         let mut state = self.lock();
         state.collect(topic);
         let sequence = state.take_number(topic);
+        let mut published = Published::default();
         if state.hits.is_empty() {
-            return Ok(0);
+            return Ok(published);
         }
         let payload_bytes = payload.len();
         let length = Some(payload_bytes as u64);
-        let (header_bytes, chunks) = self.encode(topic, length, trace, sequence, payload)?;
+        let (header_bytes, chunks) = self.encode(topic, length, said, sequence, payload)?;
         let copy = Copy {
             chunks,
             payload_bytes,
         };
-        let mut queued = 0;
         for at in &state.hits {
             let Some(member) = &state.members[*at as usize] else {
                 continue;
@@ -325,11 +343,14 @@ impl Path {
                 Some(cause) => Err(cause),
             };
             match sent {
-                Ok(()) => queued += 1,
-                Err(cause) => drops.count(topic, cause),
+                Ok(()) => published.copies += 1,
+                Err(cause) => {
+                    published.dropped += 1;
+                    drops.count(topic, cause);
+                }
             }
         }
-        Ok(queued)
+        Ok(published)
     }
 
     /// The frame head of a streamed publish and the subscribers it goes to,
@@ -348,7 +369,11 @@ impl Path {
         let mut state = self.lock();
         state.collect(topic);
         let sequence = state.take_number(topic);
-        let (header_bytes, [head, _]) = self.encode(topic, None, trace, sequence, Bytes::new())?;
+        let said = Said {
+            trace,
+            ..Said::default()
+        };
+        let (header_bytes, [head, _]) = self.encode(topic, None, &said, sequence, Bytes::new())?;
         let mut targets = Vec::with_capacity(state.hits.len());
         for at in &state.hits {
             let Some(member) = &state.members[*at as usize] else {
@@ -371,16 +396,18 @@ impl Path {
         &self,
         topic: &str,
         content_len: Option<u64>,
-        trace: Option<TraceContext>,
+        said: &Said<'_>,
         sequence: Option<u64>,
         payload: Bytes,
     ) -> Result<(u64, [Bytes; 2])> {
-        let trace = trace.map(|trace| trace.to_traceparent());
+        let trace = said.trace.map(|trace| trace.to_traceparent());
         let header = DataHeader {
             content_len,
+            content_type: said.content_type,
             topic: Some(topic),
             traceparent: trace.as_deref(),
             sequence,
+            extensions: said.extensions,
             ..DataHeader::addressed(&self.name)
         };
         let joined = payload.len() <= ONE_CHUNK_BYTES;
