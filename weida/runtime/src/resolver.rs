@@ -301,12 +301,15 @@ mod tests {
         SocketAddr::from(([127, 0, 0, last], 7443))
     }
 
+    /// What a resolver was asked: name, port, cap.
+    type Asked = Arc<std::sync::Mutex<Vec<(String, Option<u16>, usize)>>>;
+
     /// Answers every name with the same addresses and remembers what it was
     /// asked.
     #[derive(Debug)]
     struct Table {
         answer: Vec<SocketAddr>,
-        asked: Arc<std::sync::Mutex<Vec<(String, Option<u16>, usize)>>>,
+        asked: Asked,
     }
 
     impl Resolver for Table {
@@ -325,13 +328,8 @@ mod tests {
         }
     }
 
-    fn table(
-        answer: Vec<SocketAddr>,
-    ) -> (
-        SharedResolver,
-        Arc<std::sync::Mutex<Vec<(String, Option<u16>, usize)>>>,
-    ) {
-        let asked = Arc::default();
+    fn table(answer: Vec<SocketAddr>) -> (SharedResolver, Asked) {
+        let asked = Asked::default();
         let resolver = SharedResolver::new(Table {
             answer,
             asked: Arc::clone(&asked),

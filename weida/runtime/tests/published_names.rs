@@ -74,7 +74,7 @@ fn identity_and_trust_take_what_they_took() {
         .with_identity(identity.clone())
         .with_alpn(Alpn::Weida);
     assert_eq!(client.alpn.token(), weida::ALPN);
-    let _: ServerTls = identity.clone().into();
+    let _: ServerTls = identity.into();
     let server = ServerTls::new(source).require_client(trust);
     assert!(matches!(server.client_trust, Some(ClientTrust::Trusted(_))));
     let options = FilesOptions {

@@ -59,7 +59,7 @@ fn material_that_does_not_fit_together_is_refused() {
     for bad in [
         Identity::from_pem(alice_pem.clone(), bob.to_pem().unwrap()),
         Identity::from_pem(alice_pem.clone(), alice.certificate_pem().unwrap()),
-        Identity::from_pem("", alice_pem.clone()),
+        Identity::from_pem("", alice_pem),
         Identity::from_pem_file("/nonexistent/identity.pem"),
     ] {
         assert!(matches!(bad.load(), Err(Error::Tls(_))), "{bad:?}");

@@ -74,7 +74,7 @@ async fn s8_5_s8_28_a_rotation_is_a_new_peer_for_the_next_connection_only() {
     assert_eq!(events.recv().await, changed);
 
     let (reply, ()) = soon(async { tokio::join!(requester.request(b"?"), answer()) }).await;
-    let peer = reply.unwrap().meta().peer.clone();
+    let peer = reply.unwrap().meta().peer;
     assert_eq!(peer.and_then(|peer| peer.key()), Some(from));
 
     // A fresh runtime has no live connection to compare with.
