@@ -185,7 +185,7 @@ async fn run(
     let mut adapters = Scope::new(&never, config.gateway.drain_timeout);
     let failed = CancellationToken::new();
     fabric.start(&mut sources, &mut dials);
-    let mut bound = weida_side::bind(&config, &fabric, &terms)
+    let (mut bound, _bindings) = weida_side::bind(&config, &fabric, &terms)
         .await
         .map_err(fatal)?;
     let served = mqtt::serve(&config, &fabric, own, &state, &mut adapters, &failed).await;

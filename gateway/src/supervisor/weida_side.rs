@@ -1,6 +1,6 @@
 //! The weida runtime as the configuration wants it: identity, trust, bounds, bindings.
 
-use weida::{ClientTls, ClientTrust, Identity, Runtime, RuntimeConfig, ServerTls, Trust};
+use weida::{Binding, ClientTls, ClientTrust, Identity, Runtime, RuntimeConfig, ServerTls, Trust};
 
 use crate::config::Config;
 use crate::config::valid::{self, TrustEntry};
@@ -65,8 +65,8 @@ pub(super) async fn bind(
     config: &Config,
     fabric: &GatewayFabric,
     terms: &Terms,
-) -> Result<Vec<Bound>, BindError> {
-    let mut bound = Vec::new();
+) -> Result<(Vec<Bound>, Vec<Binding>), BindError> {
+    let (mut bound, mut bindings) = (Vec::new(), Vec::new());
     for ((name, listen), side) in config.weida_listeners().zip(fabric.sides()) {
         let binding = side
             .listener
@@ -82,6 +82,8 @@ pub(super) async fn bind(
             protocol: "weida",
             address: binding.local_addr(),
         });
+        // A binding serves until it is dropped.
+        bindings.push(binding);
     }
-    Ok(bound)
+    Ok((bound, bindings))
 }
