@@ -1,9 +1,12 @@
 //! Command line: argument types, and one file per command. `[gateway.md 3]`
 
 mod check;
+mod demo;
 mod http;
 mod identity;
 mod passwd;
+mod quickstart;
+mod run;
 mod status;
 mod terminal;
 
@@ -12,8 +15,9 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
-use crate::config::valid::LogFormat;
+use crate::config::valid::{LogFormat, Telemetry};
 use crate::config::{Config, Input, Report, load};
+use crate::logging;
 
 /// Done, or ready.
 pub const OK: u8 = 0;
@@ -58,6 +62,10 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the gateway until a signal drains it.
+    Run(run::Arguments),
+    /// Try it out: write a configuration for this machine, make a key, run, and say what to try.
+    Quickstart(quickstart::Arguments),
     /// Check the configuration and say everything that is wrong with it.
     Check(check::Arguments),
     /// Make or show the key that weida peers know this gateway by.
@@ -95,6 +103,8 @@ impl From<LogShape> for LogFormat {
 #[derive(Debug, Clone)]
 struct Common {
     config: Option<PathBuf>,
+    log: Option<String>,
+    log_format: Option<LogFormat>,
 }
 
 /// Runs the command that the arguments of this process name.
@@ -103,8 +113,12 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let common = Common {
         config: arguments.config,
+        log: arguments.log,
+        log_format: arguments.log_format.map(LogFormat::from),
     };
     let code = match arguments.command {
+        Command::Run(run) => run::run(&common, &run),
+        Command::Quickstart(quickstart) => quickstart::run(&common, &quickstart),
         Command::Check(check) => check::run(&common, &check),
         Command::Identity(identity) => identity::run(&common, &identity),
         Command::Passwd(passwd) => passwd::run(&common, &passwd),
@@ -130,6 +144,20 @@ impl Common {
         self.config
             .clone()
             .unwrap_or_else(|| PathBuf::from(DEFAULT_FILE))
+    }
+
+    /// Starts logging as the arguments say, else as the configuration says.
+    fn start_logging(&self, telemetry: &Telemetry) -> Result<(), u8> {
+        let level = self.log.as_deref().unwrap_or(&telemetry.level);
+        let filter = logging::parse_filter(level).map_err(|error| {
+            terminal::fail_with(format!("--log: {error}"));
+            USAGE
+        })?;
+        let format = self.log_format.unwrap_or(telemetry.format);
+        logging::start(filter, format).map_err(|error| {
+            terminal::fail(&error);
+            FAILED
+        })
     }
 
     /// The checked configuration with what is worth a warning, or the exit code after saying why not.
