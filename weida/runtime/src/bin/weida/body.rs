@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::Path;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -82,6 +83,38 @@ impl Source {
         }
         progress.finish_and_clear();
         Ok(Ok(total))
+    }
+}
+
+/// Streams like [`stream`], and gives up when nothing moves for `stall`: the error is then of kind `TimedOut`.
+pub(crate) async fn stream_or_stall(
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    chunk_bytes: usize,
+    stall: Duration,
+) -> std::io::Result<u64> {
+    let mut buffer = vec![0; chunk_bytes];
+    let mut total = 0u64;
+    loop {
+        let read = moving(stall, from.read(&mut buffer)).await?;
+        if read == 0 {
+            return Ok(total);
+        }
+        moving(stall, to.write_all(&buffer[..read])).await?;
+        if read < buffer.len() {
+            moving(stall, to.flush()).await?;
+        }
+        total += read as u64;
+    }
+}
+
+async fn moving<T>(stall: Duration, step: impl Future<Output = std::io::Result<T>>) -> std::io::Result<T> {
+    match tokio::time::timeout(stall, step).await {
+        Ok(result) => result,
+        Err(_) => Err(std::io::Error::new(
+            std::io::ErrorKind::TimedOut,
+            format!("nothing moved for {} s", stall.as_secs()),
+        )),
     }
 }
 

@@ -7,20 +7,21 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::task::JoinSet;
 use weida::{Identity, IncomingRequest, Listener, TransferMeta};
 
-use crate::args::{Framing, ServeArgs};
-use crate::body::stream;
+use crate::args::ServeArgs;
+use crate::body::stream_or_stall;
 use crate::client;
 use crate::exit::Failure;
-use crate::framing;
 use crate::sub::stopped;
 use crate::text::Escaped;
 
-/// A body that is not complete by then is abandoned.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+/// A body that has not moved for this long is abandoned. One that moves may be of any size and take as long as it needs.
+const STALL: Duration = Duration::from_secs(30);
 /// Requests echoed at once; the next one waits in the replier's queue.
 const MAX_ECHOES: usize = 64;
 /// Copy size of an echo.
 const ECHO_CHUNK_BYTES: usize = 8 * 1024;
+/// Copy size of a printed payload.
+const SINK_CHUNK_BYTES: usize = 64 * 1024;
 /// Longest line that `--pub` takes.
 const MAX_LINE_BYTES: usize = 1024 * 1024;
 
@@ -109,11 +110,7 @@ async fn echo(replier: weida::Replier) -> Result<(), Failure> {
             Some(_) = running.join_next() => {}
             request = replier.accept(), if running.len() < MAX_ECHOES => {
                 let request = request.map_err(|error| Failure::weida(replier.path(), &error))?;
-                running.spawn(async move {
-                    if tokio::time::timeout(BODY_TIMEOUT, answer(request)).await.is_err() {
-                        eprintln!("abandoned: a request was not complete after {} s", BODY_TIMEOUT.as_secs());
-                    }
-                });
+                running.spawn(answer(request));
             }
         }
     }
@@ -131,7 +128,7 @@ async fn answer(mut request: IncomingRequest) {
     }
     let result = async {
         let mut reply = request.reply(meta).await.map_err(std::io::Error::from)?;
-        stream(&mut body, &mut reply, ECHO_CHUNK_BYTES).await?;
+        stream_or_stall(&mut body, &mut reply, ECHO_CHUNK_BYTES, STALL).await?;
         reply.finish().map(drop).map_err(std::io::Error::from)
     };
     if let Err(error) = result.await {
@@ -142,38 +139,21 @@ async fn answer(mut request: IncomingRequest) {
 async fn sink(puller: weida::Puller) -> Result<(), Failure> {
     let mut out = tokio::io::stdout();
     loop {
-        let mut transfer = puller
-            .recv()
-            .await
-            .map_err(|error| Failure::weida(puller.path(), &error))?;
+        let mut transfer = puller.recv().await.map_err(|error| Failure::weida(puller.path(), &error))?;
         if let Some(topic) = &transfer.meta().topic {
             eprintln!("{}", Escaped(topic));
         }
-        match tokio::time::timeout(
-            BODY_TIMEOUT,
-            framing::write(Framing::Line, &mut transfer, &mut out, usize::MAX),
-        )
-        .await
-        {
-            Ok(Ok(_)) => {}
-            Ok(Err(error))
-                if error
-                    .get_ref()
-                    .is_some_and(|inner| inner.is::<weida::Error>()) =>
-            {
-                eprintln!("abandoned: {error}")
+        let copied = stream_or_stall(&mut transfer, &mut out, SINK_CHUNK_BYTES, STALL).await;
+        match copied {
+            Ok(_) => {}
+            // The payload ended early: the sender's doing, reported and survived.
+            Err(error) if error.get_ref().is_some_and(|inner| inner.is::<weida::Error>()) || error.kind() == std::io::ErrorKind::TimedOut => {
+                eprintln!("abandoned: {error}");
             }
-            Ok(Err(error)) => return Err(Failure::io("write to stdout", error)),
-            Err(_) => {
-                eprintln!(
-                    "abandoned: a payload was not complete after {} s",
-                    BODY_TIMEOUT.as_secs()
-                );
-                out.write_all(b"\n")
-                    .await
-                    .map_err(|error| Failure::io("write to stdout", error))?;
-            }
+            Err(error) => return Err(Failure::io("write to stdout", error)),
         }
+        out.write_all(b"\n").await.map_err(|error| Failure::io("write to stdout", error))?;
+        out.flush().await.map_err(|error| Failure::io("write to stdout", error))?;
     }
 }
 
