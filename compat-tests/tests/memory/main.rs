@@ -12,14 +12,22 @@ const PEAK_BYTES: u64 = 64 << 20;
 
 /// Bytes echoed: 4 GiB in the long tier, a share of it with the same assertions in the short one.
 fn body_bytes() -> u64 {
-    if std::env::var_os("WEIDA_LONG").is_some() { 4 << 30 } else { 256 << 20 }
+    if std::env::var_os("WEIDA_LONG").is_some() {
+        4 << 30
+    } else {
+        256 << 20
+    }
 }
 
 /// Peak resident memory of a live process.
 fn peak_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+    line.split_whitespace()
+        .nth(1)?
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,7 +43,10 @@ async fn item_7_an_echo_of_any_size_stays_below_64_mib() {
     let folder = tempfile::tempdir().unwrap();
     let body = folder.path().join("body");
     // Sparse: the file costs nothing, its bytes are read all the same.
-    std::fs::File::create(&body).unwrap().set_len(body_bytes()).unwrap();
+    std::fs::File::create(&body)
+        .unwrap()
+        .set_len(body_bytes())
+        .unwrap();
 
     let mut client = Command::new(&weida)
         .arg("request")
@@ -59,10 +70,18 @@ async fn item_7_an_echo_of_any_size_stays_below_64_mib() {
             peak = peak.max(peak_bytes(pid).unwrap_or(0));
         }
     };
-    let (received, client_peak) = tokio::time::timeout(Duration::from_secs(150), counting).await.expect("the echo ends");
+    let (received, client_peak) = tokio::time::timeout(Duration::from_secs(150), counting)
+        .await
+        .expect("the echo ends");
     assert!(client.wait().await.unwrap().success());
     assert_eq!(received, body_bytes());
-    assert!(client_peak > 0 && client_peak < PEAK_BYTES, "the client peaked at {client_peak} bytes");
+    assert!(
+        client_peak > 0 && client_peak < PEAK_BYTES,
+        "the client peaked at {client_peak} bytes"
+    );
     let server_peak = server.peak_resident_bytes().unwrap();
-    assert!(server_peak < PEAK_BYTES, "the server peaked at {server_peak} bytes");
+    assert!(
+        server_peak < PEAK_BYTES,
+        "the server peaked at {server_peak} bytes"
+    );
 }

@@ -108,7 +108,10 @@ pub(crate) async fn stream_or_stall(
     }
 }
 
-async fn moving<T>(stall: Duration, step: impl Future<Output = std::io::Result<T>>) -> std::io::Result<T> {
+async fn moving<T>(
+    stall: Duration,
+    step: impl Future<Output = std::io::Result<T>>,
+) -> std::io::Result<T> {
     match tokio::time::timeout(stall, step).await {
         Ok(result) => result,
         Err(_) => Err(std::io::Error::new(

@@ -139,7 +139,10 @@ async fn answer(mut request: IncomingRequest) {
 async fn sink(puller: weida::Puller) -> Result<(), Failure> {
     let mut out = tokio::io::stdout();
     loop {
-        let mut transfer = puller.recv().await.map_err(|error| Failure::weida(puller.path(), &error))?;
+        let mut transfer = puller
+            .recv()
+            .await
+            .map_err(|error| Failure::weida(puller.path(), &error))?;
         if let Some(topic) = &transfer.meta().topic {
             eprintln!("{}", Escaped(topic));
         }
@@ -147,13 +150,22 @@ async fn sink(puller: weida::Puller) -> Result<(), Failure> {
         match copied {
             Ok(_) => {}
             // The payload ended early: the sender's doing, reported and survived.
-            Err(error) if error.get_ref().is_some_and(|inner| inner.is::<weida::Error>()) || error.kind() == std::io::ErrorKind::TimedOut => {
+            Err(error)
+                if error
+                    .get_ref()
+                    .is_some_and(|inner| inner.is::<weida::Error>())
+                    || error.kind() == std::io::ErrorKind::TimedOut =>
+            {
                 eprintln!("abandoned: {error}");
             }
             Err(error) => return Err(Failure::io("write to stdout", error)),
         }
-        out.write_all(b"\n").await.map_err(|error| Failure::io("write to stdout", error))?;
-        out.flush().await.map_err(|error| Failure::io("write to stdout", error))?;
+        out.write_all(b"\n")
+            .await
+            .map_err(|error| Failure::io("write to stdout", error))?;
+        out.flush()
+            .await
+            .map_err(|error| Failure::io("write to stdout", error))?;
     }
 }
 
