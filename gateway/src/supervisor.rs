@@ -1,8 +1,8 @@
 //! The life of the process: start order, signals, drain, exit code (`gateway.md` 7).
 //!
-//! 1. open files, 2. lock on the data folder, 3. identity, 4. admin (live, not ready), 5. routes and their destinations,
-//! 6. listeners, 7. ready. A destination that is away holds nothing up: it is dialled for ever. A listener that cannot be
-//! bound is fatal.
+//! Open files, the lock on the data folder, the identity, admin (live, not ready), routes and their destinations,
+//! listeners, ready: in this order. A destination that is away holds nothing up: it is dialled for ever. A listener that
+//! cannot be bound is fatal.
 
 mod host;
 mod weida_side;

@@ -90,10 +90,11 @@ impl Stamp {
 
     fn base(&self, envelope: &Envelope) -> Result<ExtensionsBuf, DropCause> {
         let session = envelope.session.as_deref();
-        if let Some(base) = self.base.get() {
-            if base.via == envelope.via && is_from(base.source.as_ref(), session) {
-                return Ok(base.extensions.clone());
-            }
+        if let Some(base) = self.base.get()
+            && base.via == envelope.via
+            && is_from(base.source.as_ref(), session)
+        {
+            return Ok(base.extensions.clone());
         }
         let extensions = encode_base(&envelope.via, session)?;
         let source = session.map(|session| (session.adapter, session.listener.as_ref().into()));
