@@ -110,18 +110,20 @@ impl Ending {
         }
         let deadline = Instant::now() + drain_timeout;
         let soft = deadline - FAREWELL.min(drain_timeout / 2);
+        // A slow reader on the foreign side must not use up the time of what its publishers sent.
+        let half = deadline - drain_timeout / 2;
         // A second signal moves every deadline to now.
         let aborted = || abort.clone().cancelled_owned();
 
         // Nothing more comes from weida; what came goes out while the foreign side is still there to take it.
-        let sources = sources.finish_by(soft);
+        let sources = sources.finish_by(half);
         let mut tasks_cut = tokio::select! {
             biased;
             () = aborted() => 0,
             finished = sources => finished.cut,
         };
         let routes = state.routes();
-        until(soft, aborted(), finished(routes, Direction::Egress)).await;
+        until(half, aborted(), finished(routes, Direction::Egress)).await;
         // Adapters stop accepting and reading, and settle what the routes still owe them.
         let stopping = adapters.token().clone();
         stopping.cancel();
