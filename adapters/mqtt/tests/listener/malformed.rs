@@ -304,3 +304,24 @@ async fn mqtt_18_39_unknown_acknowledgements_are_no_close() {
     }
     client.ping().await;
 }
+
+/// A payload that is not the text its publisher says it is: 0x99, when the listener looks.
+/// [mqtt 3.3]
+#[tokio::test]
+async fn a_payload_that_is_not_utf8_is_answered_0x99_when_validated() {
+    use weida_mqtt::codec::QoS;
+    let mut config = crate::common::config();
+    config.listeners[0].validate_payload_utf8 = true;
+    let world = World::start(config, weida_bridge::MemoryFabric::new()).await;
+    let mut client = world.client("c").await;
+    let rows: [(&[u8], ReasonCode); 2] = [
+        ("ä".as_bytes(), ReasonCode::NoMatchingSubscribers),
+        (b"\xff", ReasonCode::PayloadFormatInvalid),
+    ];
+    for (payload, code) in rows {
+        let mut publish = crate::common::client::message("x", payload, QoS::AtLeastOnce);
+        publish.properties.message.payload_is_utf8 = Some(true);
+        client.publish_with(publish).await;
+        assert_eq!(client.puback().await.1, code);
+    }
+}
