@@ -1,8 +1,11 @@
 //! Floods: what a peer can make a runtime hold, and for how long.
 //! `[weida 16: INV-1, INV-4, INV-11; S8-22]`
 
+use std::time::Duration;
+
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
+use tokio::time::Instant;
 use weida::{Identity, Runtime, RuntimeConfig};
 use weida_core::codes;
 
@@ -12,6 +15,7 @@ use crate::subject::Tuning;
 use crate::world::{Case, World};
 
 everywhere! {
+    inv_1_heads_beyond_the_slots_wait
     inv_1_more_stalled_heads_than_are_read
     inv_1_ten_thousand_garbage_streams
     inv_11_cursors_for_reports_nobody_ordered
@@ -31,6 +35,34 @@ fn grown_by(before: u64) -> u64 {
 /// 1 MiB of heads at once plus what the windows admit, twice because the
 /// sender is here too, with room for an allocator that keeps what it had.
 const HEADS_BYTES: u64 = 48 << 20;
+
+/// A head for which there is no slot is not read, whole as it may be, until the
+/// time of a stalled one is over.
+async fn inv_1_heads_beyond_the_slots_wait(case: Case) {
+    let stall = Duration::from_millis(400);
+    let tuning = Tuning {
+        max_header_streams: 3,
+        header_timeout_ms: 400,
+        ..Tuning::default()
+    };
+    let mut world = World::tuned(case, &tuning).await;
+    // One slot is left: nobody waits.
+    let begun = Instant::now();
+    let _two = [world.raw.uni(&[0x57]).await, world.raw.uni(&[0x57]).await];
+    world.survives().await;
+    assert!(begun.elapsed() < stall, "{:?}", begun.elapsed());
+
+    let begun = Instant::now();
+    let mut stalled = Vec::new();
+    for _ in 0..3 {
+        stalled.push(world.raw.uni(&[0x57]).await);
+    }
+    world.survives().await;
+    assert!(begun.elapsed() >= stall, "{:?}", begun.elapsed());
+    for stream in &stalled {
+        stopped(stream, 3).await;
+    }
+}
 
 async fn inv_1_more_stalled_heads_than_are_read(case: Case) {
     let tuning = Tuning {
