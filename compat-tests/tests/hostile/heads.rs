@@ -1,5 +1,7 @@
 //! Frame heads that are wrong, cut or late. `[wire 6, 17]`, `[weida INV-1]`
 
+use std::time::Duration;
+
 use weida_core::codes;
 
 use crate::raw::{data, frame, soon, stopped, subscription, was_reset};
@@ -159,7 +161,7 @@ async fn wire_17_06_a_head_in_single_bytes_is_in_time(case: Case) {
     for byte in whole {
         stream.write_all(&[byte]).await.unwrap();
         // A packet of its own.
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     stream.finish().unwrap();
     assert_eq!(world.arrival().await, Ok(b"slow".to_vec()));
@@ -183,7 +185,7 @@ async fn wire_17_06_a_late_head_is_stopped_before_hello_too(case: Case) {
     // A head whose preamble is there waits for HELLO, and its time with it.
     let nobody = data("/nobody");
     let mut parked = world.raw.uni(&nobody[..3]).await;
-    let twice_its_time = std::time::Duration::from_millis(300);
+    let twice_its_time = Duration::from_millis(300);
     let early = tokio::time::timeout(twice_its_time, parked.stopped()).await;
     assert!(early.is_err(), "{early:?}");
     parked.write_all(&nobody[3..]).await.unwrap();
@@ -193,11 +195,20 @@ async fn wire_17_06_a_late_head_is_stopped_before_hello_too(case: Case) {
 }
 
 async fn wire_17_24_bytes_after_a_header_only_frame(case: Case) {
-    let mut world = World::greeted(case).await;
+    let mut world = World::tuned(case, &hurried()).await;
     for kind in [3, 4] {
         let whole = subscription(kind, "/md", "a");
         world.raw.say(&whole).await;
-        world.raw.say(&[whole, vec![0xFF; 4096]].concat()).await;
+        world.raw.say(&[&whole[..], &[0xFF; 4096]].concat()).await;
+        world
+            .raw
+            .say(&[&whole[..], &vec![0; 256 << 10]].concat())
+            .await;
     }
+    world.survives().await;
+    // No FIN, ever: the stream may be given up, the connection is not.
+    let unfinished = world.raw.uni(&subscription(3, "/md", "b")).await;
+    let given_up = tokio::time::timeout(Duration::from_millis(400), unfinished.stopped());
+    drop(given_up.await);
     world.survives().await;
 }
