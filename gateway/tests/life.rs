@@ -85,7 +85,7 @@ async fn gateway_7_1_it_starts_is_ready_and_drains() {
             stop.cancel();
             started
         };
-        let (report, started) = within(async { tokio::join!(running, watching) }).await;
+        let (report, started) = within(Box::pin(async { tokio::join!(running, watching) })).await;
         assert_eq!(
             (report.exit, report.exit.code()),
             (Exit::Drained, 0),

@@ -5,6 +5,7 @@
 //! cargo bench -p weida-compat-tests --bench mqtt -- [--pairs N] [--seconds S] [--json FILE] [--smoke]
 //! ```
 #![expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the benchmark")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

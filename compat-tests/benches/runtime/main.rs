@@ -4,6 +4,11 @@
 //! cargo bench -p weida-compat-tests --bench runtime -- [--case NAME] [--pairs N] [--seconds S] [--json FILE] [--smoke]
 //! ```
 #![expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the benchmark")]
+#![expect(
+    clippy::duplicate_mod,
+    reason = "one set of cases, once per implementation"
+)]
 
 use std::time::Duration;
 

@@ -2,6 +2,8 @@
 //!
 //! `compat-tests/run` stages the context (`docker/build --stage-only`) and names it in `WEIDA_IMAGE_CONTEXT`.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;

@@ -262,7 +262,7 @@ mod requests {
             .await
             .unwrap();
         let trace = client::new_trace();
-        let meta = client::TransferMeta::default().with_trace(trace.clone());
+        let meta = client::TransferMeta::default().with_trace(trace);
         let answer = async {
             let request = replier.accept().await.unwrap();
             assert_eq!(

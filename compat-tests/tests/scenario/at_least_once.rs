@@ -12,6 +12,9 @@ use crate::world::{Gateway, PATIENCE, admin_port, python, script};
 
 /// Numbered messages, as the issue asks.
 const MESSAGES: usize = 10_000;
+/// Unacknowledged messages at once, below the Receive Maximum that the gateway announces: Paho takes a window that it is given
+/// although the server granted less, and is then disconnected with 0x93.
+const WINDOW: usize = 50;
 
 /// A weida peer that counts what it gets.
 struct Peer {
@@ -98,7 +101,7 @@ async fn publisher(port: u16) -> Process {
         port.to_string(),
         "plant/7/count".to_owned(),
         MESSAGES.to_string(),
-        "100".to_owned(),
+        WINDOW.to_string(),
         "counter".to_owned(),
     ];
     Process::builder(python())
@@ -177,14 +180,13 @@ async fn done_when_4_a_cut_in_mid_flow_loses_nothing_that_was_acknowledged() {
         .collect();
     assert_eq!(acked.len(), MESSAGES);
     assert!(eventually(|| peer.distinct() == MESSAGES, PATIENCE).await);
-    let seen = peer.seen.lock().unwrap();
+    let seen = peer.seen.lock().unwrap().clone();
     let missing: Vec<_> = acked
         .iter()
         .filter(|number| !seen.contains_key(number))
         .collect();
     assert!(missing.is_empty(), "acknowledged and missing: {missing:?}");
     let extra: u32 = seen.values().map(|times| times - 1).sum();
-    drop(seen);
     let counted = gateway
         .metric(r#"weida_gateway_route_duplicates_possible_total{route="readings"}"#)
         .await

@@ -154,9 +154,22 @@ bind = "127.0.0.1:{admin}"
     }
     let gateway = Gateway::run_in(folder, &configuration).await;
     let port = gateway.mqtt_port.to_string();
-    let ann = weida_testkit::Process::builder("mosquitto_sub")
+    let ann = weida_testkit::Process::builder("stdbuf")
         .args([
-            "-V", "5", "-p", &port, "-i", "press-1", "-u", "ann", "-P", "first", "-d", "-t",
+            "-oL",
+            "mosquitto_sub",
+            "-V",
+            "5",
+            "-p",
+            &port,
+            "-i",
+            "press-1",
+            "-u",
+            "ann",
+            "-P",
+            "first",
+            "-d",
+            "-t",
             "ann/#",
         ])
         .spawn()

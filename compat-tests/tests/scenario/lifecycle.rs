@@ -1,6 +1,8 @@
 //! Start, probes, drain.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use weida_testkit::{Process, Signal, bin};
 
@@ -26,7 +28,10 @@ async fn item_16_status_answers_for_scripts() {
     let (code, out, _) = finish(&binary, &["status", "--json", "--url", admin], b"").await;
     assert_eq!(code, Some(0));
     let status: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(status["fingerprint"], gateway.fingerprint.as_str());
+    assert_eq!(
+        status["detail"]["status"]["fingerprint"],
+        gateway.fingerprint.as_str()
+    );
     let (code, _, _) = finish(
         &binary,
         &["status", "--ready", "--url", "http://127.0.0.1:1"],
@@ -41,8 +46,18 @@ async fn item_16_status_answers_for_scripts() {
 async fn scenario_10_sigterm_drains_within_its_bound() {
     let mut gateway = Gateway::quickstart(&[]).await;
     let port = gateway.mqtt_port.to_string();
-    let subscriber = Process::builder("mosquitto_sub")
-        .args(["-V", "5", "-p", &port, "-d", "-t", "a/#"])
+    let subscriber = Process::builder("stdbuf")
+        .args([
+            "-oL",
+            "mosquitto_sub",
+            "-V",
+            "5",
+            "-p",
+            &port,
+            "-d",
+            "-t",
+            "a/#",
+        ])
         .spawn()
         .await
         .unwrap();

@@ -47,8 +47,17 @@ async fn done_when_1_a_message_crosses_from_mqtt_to_weida() {
 async fn done_when_2_a_message_crosses_from_weida_to_mqtt() {
     let gateway = Gateway::quickstart(&[]).await;
     let port = gateway.mqtt_port.to_string();
-    let subscriber = Process::builder("mosquitto_sub")
-        .args(["-p", &port, "-v", "-d", "-t", "cmd/#"])
+    let subscriber = Process::builder("stdbuf")
+        .args([
+            "-oL",
+            "mosquitto_sub",
+            "-p",
+            &port,
+            "-v",
+            "-d",
+            "-t",
+            "cmd/#",
+        ])
         .spawn()
         .await
         .unwrap();
@@ -64,10 +73,15 @@ async fn done_when_2_a_message_crosses_from_weida_to_mqtt() {
     let long = vec![b'x'; 3 << 20];
     let (code, _, stderr) = finish(&weida, &["send", &to_mqtt], &long).await;
     assert_eq!(code, Some(3), "{stderr}");
-    let refused = r#"weida_gateway_route_dropped_total{route="weida-to-mqtt",cause="bad_name"}"#;
+    let refused =
+        r#"weida_gateway_listener_refused_total{listener="weida",op="publish",cause="bad_name"}"#;
     gateway.metric_reaches(refused, 1.0).await;
     assert!(
-        gateway.process.line("topic", PATIENCE).await.is_some(),
+        gateway
+            .process
+            .line("names no topic", PATIENCE)
+            .await
+            .is_some(),
         "the reason is logged"
     );
     gateway.law_holds().await;

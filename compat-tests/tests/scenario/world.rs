@@ -86,7 +86,7 @@ impl Gateway {
             .spawn()
             .await
             .unwrap();
-        let admin = admin_address(&process, configuration).await;
+        let admin = admin_address(configuration);
         let status = http_get(&admin, "/api/v1/status").await;
         let status: serde_json::Value = serde_json::from_str(&status).unwrap();
         let bound = |protocol: &str| {
@@ -95,7 +95,7 @@ impl Gateway {
                 .unwrap()
                 .iter()
                 .find(|listener| listener["protocol"] == protocol)
-                .map(|listener| listener["bind"].as_str().unwrap().to_owned())
+                .map(|listener| listener["address"].as_str().unwrap().to_owned())
         };
         let fingerprint = status["fingerprint"].as_str().unwrap().to_owned();
         let mqtt = bound("mqtt").expect("an MQTT listener");
@@ -162,7 +162,7 @@ impl Gateway {
     }
 }
 
-async fn admin_address(process: &Process, configuration: &str) -> String {
+fn admin_address(configuration: &str) -> String {
     // The listeners' ports come from the system; the admin's is named by the scenario.
     let named = configuration
         .lines()
@@ -177,7 +177,6 @@ async fn admin_address(process: &Process, configuration: &str) -> String {
         !address.ends_with(":0"),
         "the admin port is taken before the start"
     );
-    let _ = process;
     format!("http://{address}")
 }
 
@@ -233,7 +232,8 @@ pub(crate) async fn finish(
         .spawn()
         .await
         .unwrap();
-    process.write_stdin(stdin).unwrap();
+    // A command that was refused ends without reading the rest.
+    let _: std::io::Result<()> = process.write_stdin(stdin);
     process.close_stdin();
     let status = process
         .wait(PATIENCE)

@@ -1,5 +1,7 @@
 //! The `weida` command from outside: exit codes, streams, what is printed where.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 use std::io::Write;
 use std::process::{Output, Stdio};
 use std::time::Duration;
