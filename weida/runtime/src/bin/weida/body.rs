@@ -38,7 +38,7 @@ impl Source {
             .metadata()
             .await
             .map_err(|error| Failure::file("read", path, error))?;
-        let len = metadata.is_file().then(|| metadata.len());
+        let len = metadata.is_file().then_some(metadata.len());
         Ok(Self {
             reader: Box::new(file),
             len,
