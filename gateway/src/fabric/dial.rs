@@ -1,6 +1,7 @@
 //! Keeps a dialled weida address dialled, for ever, and tells the route whether it is there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -9,6 +10,9 @@ use weida::{PeerEvent, PeerEvents, Pusher, Requester, Subscriber};
 use weida_bridge::Backoff;
 
 use crate::policy::presence::Presence;
+
+/// A destination that said goodbye and keeps its connection is tried again this often.
+const GOODBYE_HOLDS: Duration = Duration::from_secs(30);
 
 /// What dialling endpoints have in common.
 pub(super) trait Dials: Send + Sync + 'static {
@@ -95,7 +99,13 @@ pub(super) async fn keep_dialled(
 
 /// Follows one address until the runtime gives it up.
 async fn follow(endpoint: &impl Dials, url: &str, events: &mut PeerEvents, set: &impl Fn(bool)) {
-    while let Some(event) = events.recv().await {
+    loop {
+        let event = match tokio::time::timeout(GOODBYE_HOLDS, events.recv()).await {
+            Ok(Some(event)) => event,
+            Ok(None) => return,
+            // Nothing new. One that said goodbye (`Presence::leaves`) and stayed is given another try.
+            Err(_quiet) => PeerEvent::Missed(0),
+        };
         match event {
             PeerEvent::Connected { .. } => {
                 info!(code = "DST001", url, "destination reached");

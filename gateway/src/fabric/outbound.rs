@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::time::Instant;
 use tower_service::Service;
-use weida::{Acknowledgement, Publisher, Pusher, Requester};
+use weida::{Acknowledgement, Publisher, Pusher, Requester, StopReason};
 use weida_bridge::{
     AckOn, BoxFuture, DropCause, FabricError, FabricErrorKind, Level, Outcome, Refusal, Reply,
 };
@@ -101,20 +101,25 @@ impl PushEgress {
                 Err(error) => sort(error, &attempt.mark),
             };
         }
+        let visit = self.presence.visit();
         let mut transfer = match unless_away(&self.presence, self.pusher.open(meta)).await? {
             Ok(transfer) => transfer,
             Err(error) => return sort(error, &attempt.mark),
         };
         if let Err(error) = transfer.write_chunk(envelope.payload.clone()).await {
+            if transfer.stop_reason() == Some(StopReason::ShuttingDown) {
+                return Err(goodbye(&self.presence, visit, error));
+            }
             return sort(error, &attempt.mark);
         }
         let delivery = match transfer.finish() {
             Ok(delivery) => delivery,
             Err(error) => return sort(error, &attempt.mark),
         };
-        match delivery.delivered().await {
+        match delivery.settled().await {
             Ok(()) => Ok(Outcome::Receipt),
-            Err(error) => sort(error, &attempt.mark),
+            Err(failure) if failure.is_shutdown() => Err(goodbye(&self.presence, visit, failure)),
+            Err(failure) => sort(failure.into_error(), &attempt.mark),
         }
     }
 }
@@ -150,24 +155,37 @@ impl RequestEgress {
             Ok(meta) => meta.with_topic(envelope.topic.as_str()),
             Err(cause) => return Ok(Outcome::Dropped(cause)),
         };
+        let visit = self.presence.visit();
         let opened = unless_away(&self.presence, self.requester.open(meta)).await?;
         let (mut transfer, reply) = match opened {
             Ok(exchange) => exchange,
             Err(error) => return sort(error, &attempt.mark),
         };
         let sent = async {
-            transfer.write_chunk(envelope.payload.clone()).await?;
+            if let Err(error) = transfer.write_chunk(envelope.payload.clone()).await {
+                return Err((error, transfer.stop_reason()));
+            }
             // The reply says more than the receipt would.
-            drop(transfer.finish()?);
-            Ok(())
+            transfer.finish().map(drop).map_err(|error| (error, None))
         };
         // A replier may answer, or refuse, before it has read everything: both halves run at once [weida LG-3].
-        let (sent, reply) = tokio::join!(sent, reply.recv());
+        let (sent, reply) = tokio::join!(sent, reply.answer());
         let mut reply = match (reply, sent) {
             (Ok(reply), _) => reply,
+            // One that drains stops the request and abandons the reply half; either may be seen first.
+            (Err(failure), Err((_, Some(StopReason::ShuttingDown)))) => {
+                return Err(goodbye(&self.presence, visit, failure));
+            }
+            (Err(failure), _) if failure.is_shutdown() => {
+                return Err(goodbye(&self.presence, visit, failure));
+            }
             // A connection lost while the request was being written is definite; the wait for its reply is not.
-            (Err(weida::Error::Indeterminate), Err(error)) => return sort(error, &attempt.mark),
-            (Err(error), _) => return sort(error, &attempt.mark),
+            (Err(failure), Err((error, _)))
+                if matches!(failure.error(), weida::Error::Indeterminate) =>
+            {
+                return sort(error, &attempt.mark);
+            }
+            (Err(failure), _) => return sort(failure.into_error(), &attempt.mark),
         };
         let achieved = reply.meta().achieved.map(level);
         let peer = reply.meta().peer;
@@ -208,6 +226,19 @@ impl Service<Attempt> for RequestEgress {
         let egress = self.clone();
         Box::pin(async move { egress.ask(&attempt).await })
     }
+}
+
+/// The peer refused because it drains: not a verdict about the message, but the way missing until a successor is there.
+///
+/// The destination counts as away at once, because a draining peer's transport still gives receipts for short transfers that
+/// nobody will read [weida DR-4, TX-6].
+fn goodbye(
+    presence: &Presence,
+    visit: u64,
+    why: impl std::error::Error + Send + Sync + 'static,
+) -> FabricError {
+    presence.leaves(visit, Instant::now());
+    FabricError::with_source(FabricErrorKind::Away, why)
 }
 
 /// Waits for what has not sent anything yet, as long as the destination is there.

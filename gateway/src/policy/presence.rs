@@ -32,6 +32,8 @@ struct Absence {
     past: VecDeque<(Instant, Instant)>,
     /// Start of the absence that is going on.
     since: Option<Instant>,
+    /// How often it was reported to be there.
+    visits: u64,
 }
 
 /// Absences remembered; of a message older than these the earlier ones are charged to its time.
@@ -64,6 +66,7 @@ impl Presence {
         {
             // The duration is settled before anybody can wake up and ask for it.
             let mut absence = self.lock();
+            absence.visits += u64::from(here);
             match (here, absence.since) {
                 (true, Some(since)) => {
                     if absence.past.len() == MAX_ABSENCES {
@@ -78,6 +81,26 @@ impl Presence {
         }
         self.here
             .send_if_modified(|old| std::mem::replace(old, here) != here);
+    }
+
+    /// Which stay of the destination this is; for [`Presence::leaves`].
+    #[must_use]
+    pub fn visit(&self) -> u64 {
+        self.lock().visits
+    }
+
+    /// Records that the destination said goodbye during `visit`. It counts as away until it is reported again; when it was
+    /// reported since, the goodbye is old news and changes nothing.
+    pub fn leaves(&self, visit: u64, now: Instant) {
+        {
+            let mut absence = self.lock();
+            if absence.visits != visit || absence.since.is_some() {
+                return;
+            }
+            absence.since = Some(now);
+        }
+        self.here
+            .send_if_modified(|old| std::mem::replace(old, false));
     }
 
     /// Whether it is there now.
@@ -202,6 +225,19 @@ mod tests {
         assert_eq!(presence.away_between(start, at(20)), Duration::from_secs(4));
         assert_eq!(presence.away_between(at(6), at(20)), Duration::ZERO);
         assert!(presence.away_since().is_none());
+    }
+
+    /// A goodbye holds for the stay it was said in, and a later arrival is not undone by it.
+    #[tokio::test(start_paused = true)]
+    async fn r8_an_old_goodbye_changes_nothing() {
+        let presence = Presence::away(Instant::now());
+        presence.set(true, Instant::now());
+        let first = presence.visit();
+        presence.leaves(first, Instant::now());
+        assert!(!presence.is_here() && presence.away_since().is_some());
+        presence.set(true, Instant::now());
+        presence.leaves(first, Instant::now());
+        assert!(presence.is_here() && presence.away_since().is_none());
     }
 
     /// A waiter wakes when the destination comes, not before.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod cut;
+mod draining;
 mod grants;
 mod outbound;
 mod pulled;

@@ -84,7 +84,7 @@ pub use stream::{Acceptor, Consumer, ConsumerId, CreditGrant, Incoming, Peer};
 pub use tls::{ALPN, Alpn, ClientTls, PeerChain, RAFT_ALPN, ServerTls};
 pub use transfer::{
     Delivery, Gap, IncomingMeta, IncomingRequest, IncomingTransfer, OutgoingTransfer, ReplyStream,
-    TransferMeta, new_trace,
+    TransferFailure, TransferMeta, new_trace,
 };
 pub use trust::{ClientTrust, Trust, TrustSource, WeakTrustSource};
 pub use weida_core::{

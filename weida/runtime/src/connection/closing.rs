@@ -98,7 +98,7 @@ pub(crate) fn receipt_error(fail: SendFail) -> Error {
 /// `[weida TX-4]`
 pub(crate) fn recv_error(fail: RecvFail, local: Option<&LocalClose>) -> Error {
     match fail {
-        RecvFail::Reset | RecvFail::Closed => Error::Canceled,
+        RecvFail::Reset(_) | RecvFail::Closed => Error::Canceled,
         RecvFail::Lost(error) => lost_before_fin(&error, local),
     }
 }

@@ -146,8 +146,8 @@ pub(crate) enum RecvHalf {
 /// Why a read ended before the FIN.
 #[derive(Clone, Debug)]
 pub(crate) enum RecvFail {
-    /// The peer abandoned the stream.
-    Reset,
+    /// The peer abandoned the stream with this code.
+    Reset(u64),
     /// The connection is gone and the missing bytes with it.
     Lost(ConnectionError),
     /// The stream was stopped on this side.
@@ -206,7 +206,7 @@ impl RecvHalf {
 impl From<ReadError> for RecvFail {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Reset(_) => Self::Reset,
+            ReadError::Reset(code) => Self::Reset(code.into_inner()),
             ReadError::ConnectionLost(error) => Self::Lost(error),
             ReadError::ClosedStream
             | ReadError::IllegalOrderedRead

@@ -38,7 +38,7 @@ mod receipts;
 
 pub(crate) use arrival::Failure as ArrivalFailure;
 pub(crate) use closing::LocalClose;
-pub(crate) use halves::{RecvHalf, SendFail, SendHalf};
+pub(crate) use halves::{RecvFail, RecvHalf, SendFail, SendHalf};
 pub(crate) use receipts::Receipts;
 
 /// Identifies one connection of this process.
@@ -261,7 +261,7 @@ impl Connection {
     }
 
     /// A failed read on this connection as an outcome.
-    pub(crate) fn recv_error(&self, fail: halves::RecvFail) -> Error {
+    pub(crate) fn recv_error(&self, fail: RecvFail) -> Error {
         closing::recv_error(fail, self.0.local_close.get())
     }
 

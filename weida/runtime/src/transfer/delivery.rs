@@ -6,6 +6,7 @@ use std::pin::pin;
 use tokio::time::Instant;
 use weida_core::{Error, Result};
 
+use super::failure::{TransferFailure, stop_of};
 use crate::connection::{Connection, SendHalf, closing};
 
 /// The transport receipt of a finished transfer.
@@ -45,7 +46,21 @@ impl Delivery {
     ///
     /// Dropping the future observes nothing and changes nothing: the payload is
     /// on its way.
-    pub async fn delivered(mut self) -> Result<()> {
+    pub async fn delivered(self) -> Result<()> {
+        self.settled().await.map_err(Error::from)
+    }
+
+    /// [`Delivery::delivered`], with the reason the peer gave on the stream.
+    ///
+    /// # Errors
+    ///
+    /// The same outcomes; [`TransferFailure::is_shutdown`] tells a peer that
+    /// drains from one that declines, which both are [`Error::Rejected`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Delivery::delivered`].
+    pub async fn settled(mut self) -> Result<(), TransferFailure> {
         let stream = self.stream.take().expect("taken only here and on drop");
         let waiting = Waiting {
             stream: Some(stream),
@@ -62,7 +77,7 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    async fn settle(mut self) -> Result<()> {
+    async fn settle(mut self) -> Result<(), TransferFailure> {
         let stream = self.stream.as_mut().expect("present until settled");
         let connection = &self.delivery.connection;
         let settled = match self.delivery.deadline {
@@ -78,13 +93,16 @@ impl Waiting<'_> {
                         stream.reset(weida_core::codes::CANCELED);
                         self.stream = None;
                         connection.shared().count_expired();
-                        return Err(Error::Expired);
+                        return Err(Error::Expired.into());
                     }
                 }
             }
         };
         self.stream = None;
-        settled.map_err(closing::receipt_error)
+        settled.map_err(|fail| {
+            let stop = stop_of(&fail);
+            TransferFailure::new(closing::receipt_error(fail), stop)
+        })
     }
 }
 

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::future::Future;
 
-use weida_core::{Error, ErrorCode, Result, codes};
+use weida_core::{Error, ErrorCode, Result, StopReason, codes};
 use weida_protocol::DataHeader;
 
-use super::{IncomingMeta, IncomingTransfer, OutgoingTransfer, TransferMeta};
+use super::{IncomingMeta, IncomingTransfer, OutgoingTransfer, TransferFailure, TransferMeta};
 use crate::connection::head::{Frame, ReplyHead, read_reply};
-use crate::connection::{ArrivalFailure, Connection, ConnectionId, RecvHalf, SendHalf};
+use crate::connection::{ArrivalFailure, Connection, ConnectionId, RecvFail, RecvHalf, SendHalf};
 use crate::exec::poll_once;
 
 /// A request that owes an answer.
@@ -219,7 +219,21 @@ impl ReplyStream {
     /// # Cancel safety
     ///
     /// Dropping the future gives the reply up.
-    pub async fn recv(mut self) -> Result<IncomingTransfer> {
+    pub async fn recv(self) -> Result<IncomingTransfer> {
+        self.answer().await.map_err(Error::from)
+    }
+
+    /// [`ReplyStream::recv`], with the reason the peer gave on the stream.
+    ///
+    /// # Errors
+    ///
+    /// The same outcomes; [`TransferFailure::is_shutdown`] tells a peer that
+    /// drains from one that declines, which both are [`Error::Rejected`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`ReplyStream::recv`].
+    pub async fn answer(mut self) -> Result<IncomingTransfer, TransferFailure> {
         let max = self.connection.shared().config.limits.max_header_bytes;
         let stream = self.stream.as_mut().expect("taken only below and on drop");
         let head = match read_reply(stream, max).await {
@@ -231,7 +245,7 @@ impl ReplyStream {
                 // Until it is a reply, the half is given up with this handle.
                 let mut header = match DataHeader::decode(&header) {
                     Ok(header) => header,
-                    Err(error) => return Err(Error::Protocol(error.to_string())),
+                    Err(error) => return Err(Error::Protocol(error.to_string()).into()),
                 };
                 let stream = self.stream.take().expect("read a moment ago");
                 // Ignored on a reply half. [wire 8.2]
@@ -240,22 +254,29 @@ impl ReplyStream {
                 let connection = self.connection.clone();
                 Ok(IncomingTransfer::new(connection, stream, rest, meta))
             }
-            ReplyHead::Error(error) => Err(error),
+            ReplyHead::Error(error) => Err(error.into()),
         }
     }
 
-    fn failed(&mut self, failure: ArrivalFailure) -> Error {
-        match failure {
+    fn failed(&mut self, failure: ArrivalFailure) -> TransferFailure {
+        let stop = match &failure {
+            ArrivalFailure::Gone(RecvFail::Reset(code)) => Some(codes::stop_reason(*code)),
+            _ => None,
+        };
+        let error = match failure {
             ArrivalFailure::Violation(what) => Error::Protocol(what),
             ArrivalFailure::Cut => Error::Protocol("the reply ended inside its header".into()),
             ArrivalFailure::Gone(fail) => {
                 self.stream = None;
-                match self.connection.recv_error(fail) {
-                    Error::Canceled => Error::Canceled,
+                match (self.connection.recv_error(fail), stop) {
+                    // Refused before anything was read. [weida DR-4]
+                    (Error::Canceled, Some(StopReason::ShuttingDown)) => Error::Rejected,
+                    (Error::Canceled, _) => Error::Canceled,
                     _ => Error::Indeterminate,
                 }
             }
-        }
+        };
+        TransferFailure::new(error, stop)
     }
 }
 

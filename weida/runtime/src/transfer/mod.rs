@@ -7,12 +7,14 @@
 
 mod delivery;
 mod exchange;
+mod failure;
 mod incoming;
 mod meta;
 mod outgoing;
 
 pub use delivery::Delivery;
 pub use exchange::{IncomingRequest, ReplyStream};
+pub use failure::TransferFailure;
 pub use incoming::IncomingTransfer;
 pub use meta::{Gap, IncomingMeta, TransferMeta, new_trace};
 pub use outgoing::OutgoingTransfer;

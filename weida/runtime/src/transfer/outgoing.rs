@@ -8,9 +8,10 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
-use weida_core::{Error, Result, TraceContext, codes};
+use weida_core::{Error, Result, StopReason, TraceContext, codes};
 
 use super::Delivery;
+use super::failure::stop_of;
 use crate::connection::{Connection, SendFail, SendHalf};
 
 /// An outgoing transfer: one send stream, owned outright.
@@ -28,6 +29,8 @@ pub struct OutgoingTransfer {
     connection: Connection,
     trace: Option<TraceContext>,
     deadline: Option<Deadline>,
+    /// What the peer stopped it with, once a write failed for that.
+    stop: Option<StopReason>,
 }
 
 struct Deadline {
@@ -47,6 +50,7 @@ impl OutgoingTransfer {
             connection,
             trace,
             deadline: None,
+            stop: None,
         }
     }
 
@@ -54,6 +58,14 @@ impl OutgoingTransfer {
     /// one up.
     pub fn trace(&self) -> Option<TraceContext> {
         self.trace
+    }
+
+    /// What the peer stopped this transfer with, once a write failed for that.
+    ///
+    /// [`Error::Rejected`] is both a peer that declines and one that drains;
+    /// [`StopReason::ShuttingDown`] here means the latter. `[weida DR-4]`
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.stop
     }
 
     /// Orders this transfer against the others of its connection: higher goes
@@ -171,6 +183,7 @@ impl OutgoingTransfer {
     fn fail(&mut self, fail: SendFail) -> Error {
         if !matches!(fail, SendFail::Closed) {
             self.stream = None;
+            self.stop = stop_of(&fail);
         }
         self.connection.send_error(fail)
     }

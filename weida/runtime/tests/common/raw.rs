@@ -22,6 +22,11 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
+/// An application code as quinn takes it.
+pub(crate) fn code(code: u64) -> quinn::VarInt {
+    quinn::VarInt::from_u64(code).unwrap()
+}
+
 /// Accepts any server: a raw test client has no trust to test.
 #[derive(Debug)]
 struct AnyServer(Arc<CryptoProvider>);
