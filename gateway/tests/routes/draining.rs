@@ -64,17 +64,18 @@ async fn dr_4_a_push_refused_by_a_draining_peer_reaches_its_successor() {
     let body = vec![7; 512 * 1024];
     let mut ingress = gate.ingress("up");
     within("room", ingress.ready()).await.unwrap();
+    let mut end = None;
     let late = async {
-        let end = ingress.call(message("up", "plant.1", body.clone()));
+        end = Some(ingress.call(message("up", "plant.1", body.clone())));
         let stats = gate.route("up");
         eventually("the refusal", || {
             stats.parts().stats.retries(RetryCause::Disconnected) > 0
         })
         .await;
-        end
     };
     let draining = peer.runtime.clone().drain(Duration::from_secs(1));
-    let (drained, end) = tokio::join!(draining, late);
+    let (drained, ()) = tokio::join!(draining, late);
+    let end = end.unwrap();
     assert_eq!(drained.outstanding, 1);
 
     let successor = Peer {
@@ -114,17 +115,18 @@ async fn dr_4_a_request_refused_by_a_draining_peer_reaches_its_successor() {
 
     let mut ingress = gate.ingress("up");
     within("room", ingress.ready()).await.unwrap();
+    let mut end = None;
     let late = async {
-        let end = ingress.call(message("up", "plant.1", "open"));
+        end = Some(ingress.call(message("up", "plant.1", "open")));
         let stats = gate.route("up");
         eventually("the refusal", || {
             stats.parts().stats.retries(RetryCause::Disconnected) > 0
         })
         .await;
-        end
     };
     let draining = peer.runtime.clone().drain(Duration::from_secs(1));
-    let (drained, end) = tokio::join!(draining, late);
+    let (drained, ()) = tokio::join!(draining, late);
+    let end = end.unwrap();
     assert_eq!(drained.outstanding, 1);
 
     let successor = Peer {

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rd_delays_double_up_to_the_ceiling() {
+    fn wire_23_delays_double_up_to_the_ceiling() {
         let policy = ReconnectPolicy {
             jitter: false,
             ..ReconnectPolicy::default()
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn rd_jitter_draws_from_the_upper_half() {
+    fn wire_23_jitter_draws_from_the_upper_half() {
         let policy = ReconnectPolicy::default();
         for _ in 0..1000 {
             let delay = policy.delay(3).as_millis();
