@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tracing::error;
-use weida_bridge::metrics as names;
 use weida_bridge::{Direction, Fabric, GatewayId, MemoryStore, RouteId, Scope, Store};
 use weida_mqtt::MqttAdapter;
 use weida_mqtt::config as mqtt;
-use weida_mqtt::metrics::{Cause, Closed, ListenerMetrics, Op};
+use weida_mqtt::metrics::{Kind, ListenerMetrics};
 
 use crate::config::Config;
 use crate::config::valid::{self, ForeignEnd, RouteConfig, WeidaEnd};
@@ -78,64 +77,25 @@ fn line(error: &dyn std::error::Error) -> String {
     line
 }
 
-/// The general series of the listeners (`gateway.md` 6).
+/// Every series of the listeners: the general ones and MQTT's own (`gateway.md` 6, `mqtt.md` 16).
 #[expect(
     clippy::cast_precision_loss,
     reason = "gauges are read by people and alerts"
 )]
 fn samples(counters: &[(Arc<str>, Arc<ListenerMetrics>)]) -> Vec<AdapterSample> {
-    let mut all = Vec::new();
-    for (listener, metrics) in counters {
-        let mut add = |metric: names::Metric, more: &[(&'static str, &str)], value| {
-            let mut labels = vec![(names::label::LISTENER, listener.to_string())];
-            labels.extend(more.iter().map(|(key, text)| (*key, (*text).to_owned())));
-            all.push(AdapterSample {
-                metric,
-                labels,
-                value,
-            });
-        };
-        add(
-            names::LISTENER_SESSIONS,
-            &[],
-            Value::Gauge(metrics.sessions.get() as f64),
-        );
-        add(
-            names::LISTENER_ACCEPTED,
-            &[],
-            Value::Counter(metrics.accepted.get()),
-        );
-        for reason in Closed::ALL {
-            let labels = [(names::label::REASON, reason.as_str())];
-            add(
-                names::LISTENER_CLOSED,
-                &labels,
-                Value::Counter(metrics.closed(*reason).get()),
-            );
-        }
-        for op in Op::ALL {
-            for cause in Cause::ALL {
-                let labels = [
-                    (names::label::OP, op.as_str()),
-                    (names::label::CAUSE, cause.as_str()),
-                ];
-                let count = metrics.refused(*op, *cause).get();
-                add(names::LISTENER_REFUSED, &labels, Value::Counter(count));
-            }
-        }
-        for (same, count) in [
-            ("yes", &metrics.takeovers_same),
-            ("no", &metrics.takeovers_other),
-        ] {
-            let labels = [(names::label::SAME_PRINCIPAL, same)];
-            add(
-                names::SESSION_TAKEOVERS,
-                &labels,
-                Value::Counter(count.get()),
-            );
-        }
-    }
-    all
+    let samples = counters
+        .iter()
+        .flat_map(|(listener, metrics)| metrics.snapshot(listener));
+    samples
+        .map(|sample| AdapterSample {
+            value: match sample.kind {
+                Kind::Counter => Value::Counter(sample.value),
+                Kind::Gauge => Value::Gauge(sample.value as f64),
+            },
+            name: sample.name,
+            labels: sample.labels,
+        })
+        .collect()
 }
 
 fn translate(config: &Config, own: GatewayId) -> Result<mqtt::Config, String> {

@@ -1,5 +1,6 @@
 //! What the process shows of itself: read by the admin pages, the metrics and the drain.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +9,6 @@ use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 use weida_bridge::LedgerSnapshot;
-use weida_bridge::metrics::Metric;
 use weida_core::Fingerprint;
 
 use crate::grants::Refusals;
@@ -32,10 +32,10 @@ pub struct Bound {
 /// One value of an adapter's own series.
 #[derive(Clone, Debug)]
 pub struct AdapterSample {
-    /// Which one.
-    pub metric: Metric,
+    /// Which one: a general series, or one that the adapter names itself.
+    pub name: Cow<'static, str>,
     /// Label keys and values.
-    pub labels: Vec<(&'static str, String)>,
+    pub labels: Vec<(&'static str, Cow<'static, str>)>,
     /// The value, and what it means when it is read twice.
     pub value: Value,
 }

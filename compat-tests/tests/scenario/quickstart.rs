@@ -38,6 +38,9 @@ async fn done_when_1_a_message_crosses_from_mqtt_to_weida() {
         .expect("a message crosses");
     assert_eq!(subscriber.stdout(), ["21.5"]);
     assert_eq!(subscriber.stderr(), ["plant.7.temp"]);
+    let connects =
+        r#"weida_gateway_mqtt_connects_total{listener="mqtt",version="3.1.1",result="success"}"#;
+    gateway.metric_reaches(connects, 1.0).await;
     gateway.law_holds().await;
 }
 

@@ -17,6 +17,9 @@ pub use page::{Page, Value};
 
 use crate::state::State;
 
+/// Help text of a series that an adapter names itself.
+const ADAPTER_HELP: &str = "Counted by the adapter; its page in docs/protocols says what.";
+
 /// Text of one scrape.
 ///
 /// # Errors
@@ -34,9 +37,11 @@ pub fn render(state: &State) -> Result<String, std::fmt::Error> {
         let labels: Vec<_> = sample
             .labels
             .iter()
-            .map(|(key, value)| (*key, value.as_str()))
+            .map(|(key, value)| (*key, &**value))
             .collect();
-        page.put(sample.metric, &labels, sample.value);
+        let general = names::ALL.iter().find(|metric| metric.name == sample.name);
+        let help = general.map_or(ADAPTER_HELP, |metric| metric.help);
+        page.add(&sample.name, help, &labels, sample.value);
     }
     let mut ours = Registry::default();
     ours.register_collector(Box::new(page));

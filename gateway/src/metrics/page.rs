@@ -60,9 +60,10 @@ struct Family {
 pub struct Page(BTreeMap<String, Family>);
 
 impl Page {
-    /// Adds one series; the first one of a name gives the help text.
+    /// Adds one series; the first one of a name gives the help text. A counter that two parts of the process keep under the
+    /// same labels is shown once, as their sum.
     pub fn add(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: Value) {
-        let labels = labels
+        let labels: Labels = labels
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
             .collect();
@@ -73,6 +74,13 @@ impl Page {
                 series: Vec::new(),
             }),
         };
+        if let Value::Counter(more) = value
+            && let Some((_, Value::Counter(sum))) =
+                family.series.iter_mut().find(|(have, _)| *have == labels)
+        {
+            *sum = sum.saturating_add(more);
+            return;
+        }
         family.series.push((labels, value));
     }
 }
