@@ -170,6 +170,10 @@ pub(crate) struct RawServer {
 
 impl RawServer {
     pub(crate) fn start(path: &str) -> Self {
+        Self::start_with(path, quinn::EndpointConfig::default())
+    }
+
+    pub(crate) fn start_with(path: &str, quic: quinn::EndpointConfig) -> Self {
         let identity = Identity::generate().unwrap();
         let pem = identity.to_pem().unwrap();
         let chain: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -185,13 +189,21 @@ impl RawServer {
         tls.alpn_protocols = vec![b"weida/0".to_vec()];
         let config = QuicServerConfig::try_from(tls).unwrap();
         let config = quinn::ServerConfig::with_crypto(Arc::new(config));
-        let endpoint = Endpoint::server(config, super::loopback()).unwrap();
+        let socket = std::net::UdpSocket::bind(super::loopback()).unwrap();
+        let runtime = quinn::default_runtime().unwrap();
+        let endpoint = Endpoint::new(quic, Some(config), socket, runtime).unwrap();
         let addr = endpoint.local_addr().unwrap();
         let fingerprint = identity.fingerprint().unwrap();
         Self {
             endpoint,
             url: format!("weida://{fingerprint}@{addr}{path}"),
         }
+    }
+
+    /// The same address reached at `via`, for a relay in between.
+    pub(crate) fn url_via(&self, via: SocketAddr) -> String {
+        let here = self.endpoint.local_addr().unwrap().to_string();
+        self.url.replace(&here, &via.to_string())
     }
 
     /// The next connection, HELLO not exchanged.

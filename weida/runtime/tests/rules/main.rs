@@ -4,4 +4,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bounds;
+mod companion;
+mod frames;
+mod loss;
+mod outbox;
+mod patterns;
+mod provider;
 mod refusals;
