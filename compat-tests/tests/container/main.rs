@@ -178,7 +178,7 @@ fn item_20_the_image_runs_quickstart() {
             "status",
             "--ready",
             "--url",
-            &format!("http://{admin}"),
+            admin,
         ],
     );
     assert_eq!(
