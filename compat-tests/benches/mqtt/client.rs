@@ -9,11 +9,43 @@ use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::Notify;
 
 /// Bytes written at once at most.
 const BATCH_BYTES: usize = 16 * 1024;
 /// Read size.
 const READ_BYTES: usize = 64 * 1024;
+
+/// What has arrived; whoever is paced by it waits here instead of spinning on a core that the broker needs.
+#[derive(Default)]
+pub(crate) struct Arrived {
+    count: AtomicU64,
+    more: Notify,
+}
+
+impl Arrived {
+    pub(crate) fn add(&self, count: u64) {
+        if count > 0 {
+            self.count.fetch_add(count, Ordering::Release);
+            self.more.notify_one();
+        }
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn reset(&self) {
+        self.count.store(0, Ordering::Release);
+    }
+
+    /// Waits until at least `count` have arrived.
+    pub(crate) async fn reach(&self, count: u64) {
+        while self.get() < count {
+            self.more.notified().await;
+        }
+    }
+}
 
 /// The sending half of a connection.
 pub(crate) struct Publisher {
@@ -23,7 +55,7 @@ pub(crate) struct Publisher {
     next_id: u16,
 }
 
-/// Connects; `acks` counts the PUBACKs that come back.
+/// Connects; the other half is where PUBACKs come back.
 pub(crate) async fn publisher(
     address: SocketAddr,
     topic: &'static str,
@@ -85,7 +117,7 @@ pub(crate) async fn count(
     mut reading: OwnedReadHalf,
     mut writing: Option<OwnedWriteHalf>,
     kind: u8,
-    counter: Arc<AtomicU64>,
+    counter: Arc<Arrived>,
 ) {
     let mut buffer = BytesMut::with_capacity(2 * READ_BYTES);
     let mut acks = BytesMut::new();
@@ -108,7 +140,7 @@ pub(crate) async fn count(
             }
             buffer.advance(head + length);
         }
-        counter.fetch_add(seen, Ordering::Relaxed);
+        counter.add(seen);
         if let Some(writing) = &mut writing
             && !acks.is_empty()
         {

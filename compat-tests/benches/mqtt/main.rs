@@ -33,8 +33,8 @@ struct Publishing {
     publisher: client::Publisher,
     acknowledged: bool,
     sent: u64,
-    received: Arc<AtomicU64>,
-    acks: Arc<AtomicU64>,
+    received: Arc<client::Arrived>,
+    acks: Arc<client::Arrived>,
 }
 
 impl Target for Publishing {
@@ -44,11 +44,16 @@ impl Target for Publishing {
         self.publisher.queue(payload, self.acknowledged);
         self.sent += 1;
         self.publisher.flush(false).await?;
-        while self.sent - self.received.load(Ordering::Relaxed) >= ON_THE_WAY
-            || (self.acknowledged && self.sent - self.acks.load(Ordering::Relaxed) >= WINDOW)
-        {
+        let received = (self.sent + 1).saturating_sub(ON_THE_WAY);
+        let acknowledged = if self.acknowledged {
+            (self.sent + 1).saturating_sub(WINDOW)
+        } else {
+            0
+        };
+        if self.received.get() < received || self.acks.get() < acknowledged {
             self.publisher.flush(true).await?;
-            tokio::task::yield_now().await;
+            self.received.reach(received).await;
+            self.acks.reach(acknowledged).await;
         }
         Ok(())
     }
@@ -58,10 +63,10 @@ async fn publish(
     window: Duration,
     broker: SocketAddr,
     acknowledged: bool,
-    received: Arc<AtomicU64>,
+    received: Arc<client::Arrived>,
 ) -> Run {
     let (publisher, reading) = client::publisher(broker, TOPIC).await.unwrap();
-    let acks = Arc::new(AtomicU64::new(0));
+    let acks = Arc::new(client::Arrived::default());
     let mut counting = JoinSet::new();
     counting.spawn(client::count(reading, None, PUBACK, acks.clone()));
     let mut publishing = Some(Publishing {
@@ -102,7 +107,7 @@ async fn mosquitto(window: Duration, qos: u8) -> Run {
         .spawn()
         .await
         .unwrap();
-    let received = Arc::new(AtomicU64::new(0));
+    let received = Arc::new(client::Arrived::default());
     let (reading, writing) = client::subscriber(address, qos).await.unwrap();
     let mut counting = JoinSet::new();
     counting.spawn(client::count(
@@ -155,19 +160,19 @@ async fn gateway(window: Duration, qos: u8) -> Run {
         .connect(ready["subscribe"].as_str().unwrap())
         .await
         .unwrap();
-    let received = Arc::new(AtomicU64::new(0));
+    let received = Arc::new(client::Arrived::default());
     let counted = received.clone();
     let mut counting = JoinSet::new();
     counting.spawn(async move {
         while let Ok(transfer) = subscriber.recv().await {
             transfer.collect(1 << 20).await.unwrap();
-            counted.fetch_add(1, Ordering::Relaxed);
+            counted.add(1);
         }
     });
     // A fan-out keeps nothing: publish until the subscription stands.
     let (mut probe, _reading) = client::publisher(mqtt, TOPIC).await.unwrap();
     let stands = async {
-        while received.load(Ordering::Relaxed) == 0 {
+        while received.get() == 0 {
             probe.queue(b"probe", false);
             probe.flush(true).await.unwrap();
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -178,14 +183,11 @@ async fn gateway(window: Duration, qos: u8) -> Run {
         .expect("the subscription stands");
     let quiet = AtomicU64::new(u64::MAX);
     eventually(
-        || {
-            quiet.swap(received.load(Ordering::Relaxed), Ordering::Relaxed)
-                == received.load(Ordering::Relaxed)
-        },
+        || quiet.swap(received.get(), Ordering::Relaxed) == received.get(),
         Duration::from_secs(5),
     )
     .await;
-    received.store(0, Ordering::Relaxed);
+    received.reset();
     let run = publish(window, mqtt, qos > 0, received).await;
     counting.shutdown().await;
     runtime.shutdown().await;
