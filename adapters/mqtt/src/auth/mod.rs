@@ -5,6 +5,7 @@
 
 mod certificate;
 mod password;
+mod workspace;
 
 use std::sync::Arc;
 

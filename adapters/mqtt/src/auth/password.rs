@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::password_hash::{PasswordHash, PasswordHasher, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::Denied;
+use super::workspace::Workspaces;
 
 /// A password file that cannot be trusted; nothing of it is used.
 #[derive(Debug, thiserror::Error)]
@@ -141,12 +142,13 @@ fn check_hash(hash: &str, line: usize) -> Result<(), PasswordFileError> {
 /// # Limits
 ///
 /// Two checks per core at once, [`crate::config::Limits::auth_queue`] waiting; the cache holds at
-/// most one entry per user of the file.
+/// most one entry per user of the file. Memory for as many hashes as ran at once is kept.
 pub(crate) struct Passwords {
     file: PasswordFile,
     /// Checked for users that do not exist, so that their refusal takes as long.
     dummy: Arc<str>,
     pool: Arc<Semaphore>,
+    workspaces: Arc<Workspaces>,
     waiting: AtomicUsize,
     max_waiting: usize,
     cache: Mutex<HashMap<Box<str>, Remembered>>,
@@ -174,6 +176,7 @@ impl Passwords {
             file,
             dummy: dummy_hash(),
             pool: Arc::new(Semaphore::new(cores * 2)),
+            workspaces: Arc::default(),
             waiting: AtomicUsize::new(0),
             max_waiting,
             cache: Mutex::default(),
@@ -217,9 +220,10 @@ impl Passwords {
             .await
             .map_err(|_| Denied::Busy)?;
         let password = zeroize::Zeroizing::new(password.to_vec());
+        let workspaces = Arc::clone(&self.workspaces);
         let check = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            matches(&hash, &password)
+            workspaces.matches(&hash, &password)
         });
         check.await.map_err(|_| Denied::Busy)
     }
@@ -246,11 +250,6 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-fn matches(hash: &str, password: &[u8]) -> bool {
-    PasswordHash::new(hash)
-        .is_ok_and(|parsed| Argon2::default().verify_password(password, &parsed).is_ok())
 }
 
 /// A hash of nobody's password at the recommended cost.
@@ -337,6 +336,23 @@ mod tests {
     async fn mqtt_9_1_a_full_queue_is_busy() {
         let passwords = passwords(&format!("ann:{}\n", hash("x")), 0);
         assert_eq!(passwords.verify("ann", b"x").await, Err(Denied::Busy));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn mqtt_9_1_a_storm_of_logins_keeps_memory_for_those_that_run_at_once() {
+        let passwords = Arc::new(passwords(&format!("ann:{}\n", hash("x")), 256));
+        let mut storm = tokio::task::JoinSet::new();
+        for at in 0..64 {
+            let passwords = Arc::clone(&passwords);
+            let wrong = format!("wrong {at}");
+            storm.spawn(async move { passwords.verify("ann", wrong.as_bytes()).await });
+        }
+        while let Some(ended) = storm.join_next().await {
+            assert_eq!(ended.unwrap(), Err(Denied::NotAuthenticated));
+        }
+        let at_once = std::thread::available_parallelism().unwrap().get() * 2;
+        let kept = passwords.workspaces.kept();
+        assert!((1..=at_once).contains(&kept), "{kept} of {at_once}");
     }
 
     /// CVE-2017-7652 class: a line that is not understood is never a login.
