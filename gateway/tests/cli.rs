@@ -295,3 +295,22 @@ fn colours_are_for_terminals() {
     assert!(text(&output.stderr).contains("error[E001]"));
     assert!(!output.stderr.contains(&0x1b));
 }
+
+#[test]
+fn passwd_changes_made_at_once_are_all_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let users: Vec<String> = (0..8).map(|at| format!("user{at}")).collect();
+    std::thread::scope(|scope| {
+        for user in &users {
+            scope.spawn(|| {
+                let arguments = ["passwd", "--file", "passwd", "set", user];
+                let set = gateway(folder.path(), &arguments, "s3cret\n");
+                assert_eq!(set.status.code(), Some(0), "{}", text(&set.stderr));
+            });
+        }
+    });
+    let list = gateway(folder.path(), &["passwd", "--file", "passwd", "list"], "");
+    let mut known: Vec<&str> = text(&list.stdout).lines().collect();
+    known.sort_unstable();
+    assert_eq!(known, users);
+}

@@ -1,7 +1,7 @@
 //! `passwd`: edits the password file; a password comes from a terminal or stdin, never from the arguments.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use zeroize::Zeroizing;
@@ -48,48 +48,64 @@ pub(super) fn run(common: &Common, arguments: &Arguments) -> u8 {
             Err(code) => return code,
         },
     };
-    let mut file = match std::fs::read(&path) {
-        Ok(bytes) => match File::parse(&bytes) {
-            Ok(file) => file,
-            Err(error) => return terminal::fail_with(format!("{}: {error}", path.display())),
-        },
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => File::default(),
-        Err(error) => return terminal::fail_with(format!("{}: {error}", path.display())),
-    };
     match &arguments.command {
-        Command::List => {
-            let names: String = file.names().map(|name| format!("{name}\n")).collect();
-            terminal::out_bytes(names.as_bytes())
-        }
-        Command::Delete { user } => {
-            if !file.delete(user) {
-                return terminal::fail_with(format!("there is no user {user:?}"));
+        Command::List => match read(&path) {
+            Ok(file) => {
+                let names: String = file.names().map(|name| format!("{name}\n")).collect();
+                terminal::out_bytes(names.as_bytes())
             }
-            save(&file, &path)
-        }
-        Command::Set { user } => {
-            let set = read_password(true).and_then(|password| match file.set(user, &password) {
-                Ok(()) => Ok(()),
-                Err(error) => Err(terminal::fail(&error)),
-            });
-            match set {
-                Ok(()) => save(&file, &path),
+            Err(code) => code,
+        },
+        Command::Delete { user } => edit(&path, |file| {
+            if file.delete(user) {
+                Ok(())
+            } else {
+                Err(terminal::fail_with(format!("there is no user {user:?}")))
+            }
+        }),
+        // The password comes first: nobody waits for another one's typing.
+        Command::Set { user } => match read_password(true) {
+            Ok(password) => edit(&path, |file| {
+                let set = file.set(user, &password);
+                set.map_err(|error| terminal::fail(&error))
+            }),
+            Err(code) => code,
+        },
+        Command::Verify { user } => {
+            let verified =
+                read(&path).and_then(|file| Ok(file.verify(user, &read_password(false)?)));
+            match verified {
+                Ok(true) => OK,
+                Ok(false) => terminal::fail_with("user or password is wrong"),
                 Err(code) => code,
             }
         }
-        Command::Verify { user } => match read_password(false) {
-            Ok(password) if file.verify(user, &password) => OK,
-            Ok(_) => terminal::fail_with("user or password is wrong"),
-            Err(code) => code,
-        },
     }
 }
 
-fn save(file: &File, path: &std::path::Path) -> u8 {
-    match file.save(path) {
-        Ok(()) => OK,
-        Err(error) => terminal::fail(&error),
+/// The users in the file; none when it is not there yet.
+fn read(path: &Path) -> Result<File, u8> {
+    let fail = |error: &dyn std::fmt::Display| {
+        Err(terminal::fail_with(format!("{}: {error}", path.display())))
+    };
+    match std::fs::read(path) {
+        Ok(bytes) => File::parse(&bytes).or_else(|error| fail(&error)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(File::default()),
+        Err(error) => fail(&error),
     }
+}
+
+/// Reads, changes and saves the file while nobody else does.
+fn edit(path: &Path, change: impl FnOnce(&mut File) -> Result<(), u8>) -> u8 {
+    let _lock = match File::lock(path) {
+        Ok(lock) => lock,
+        Err(error) => return terminal::fail_with(format!("{}: {error}", path.display())),
+    };
+    let changed = read(path).and_then(|mut file| {
+        change(&mut file)?;
+        file.save(path).map_err(|error| terminal::fail(&error))
+    });
+    changed.err().unwrap_or(OK)
 }
 
 /// The one password file of the configuration. It need not exist yet, so the configuration is not checked here.

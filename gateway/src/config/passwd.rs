@@ -153,16 +153,27 @@ impl File {
         })
     }
 
+    /// Keeps other editors out from before a file is read until after it is saved: without it, two of them at once would
+    /// both answer "done" and one change would be gone. Waits for the other one.
+    ///
+    /// The lock is on the folder, because saving puts another file in the place of this one.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be opened.
+    pub fn lock(path: &Path) -> std::io::Result<Lock> {
+        let folder = std::fs::File::open(folder_of(path))?;
+        folder.lock()?;
+        Ok(Lock { _folder: folder })
+    }
+
     /// Replaces the file at once: written beside it, synced, renamed. Mode 0600 when new, else as it was.
     ///
     /// # Errors
     ///
     /// [`PasswdError::Io`].
     pub fn save(&self, path: &Path) -> Result<(), PasswdError> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        let folder = folder_of(path);
         // A temporary file has mode 0600 from its first moment.
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         for (name, hash) in &self.users {
@@ -175,6 +186,19 @@ impl File {
         file.persist(path).map_err(|error| error.error)?;
         std::fs::File::open(folder)?.sync_all()?;
         Ok(())
+    }
+}
+
+/// The right to edit the password files of a folder; given up when dropped.
+#[derive(Debug)]
+pub struct Lock {
+    _folder: std::fs::File,
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 
