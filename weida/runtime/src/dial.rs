@@ -177,7 +177,7 @@ impl ClientSockets {
         }
         let socket = Socket::bind(&shared.exec, any)?;
         let endpoint = Endpoint::new_with_abstract_socket(
-            transport::endpoint_config(),
+            transport::endpoint_config(None),
             None,
             socket.clone(),
             shared.exec.quinn(),

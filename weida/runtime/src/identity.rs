@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use weida_core::{Error, Fingerprint, Result};
 use zeroize::Zeroizing;
+
+use crate::reset::ResetKey;
 
 mod events;
 mod files;
@@ -255,6 +258,7 @@ impl Identity {
         Ok(Material {
             fingerprint,
             certified: Arc::new(certified),
+            key: Arc::new(key),
         })
     }
 }
@@ -289,6 +293,14 @@ pub(crate) struct Material {
     pub(crate) fingerprint: Fingerprint,
     /// Chain and signer as rustls takes them.
     pub(crate) certified: Arc<CertifiedKey>,
+    key: Arc<SecretKey>,
+}
+
+impl Material {
+    /// The key of stateless resets for a binding at `at`.
+    pub(crate) fn reset_key(&self, at: SocketAddr) -> ResetKey {
+        ResetKey::new(self.key.der(), at)
+    }
 }
 
 impl fmt::Debug for Material {

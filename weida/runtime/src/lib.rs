@@ -49,6 +49,7 @@ mod pool;
 mod pubsub;
 mod queue;
 mod reconnect;
+mod reset;
 mod resolver;
 mod runtime;
 mod shared;

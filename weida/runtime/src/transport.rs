@@ -6,6 +6,8 @@ use quinn::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use quinn::{EndpointConfig, IdleTimeout, MtuDiscoveryConfig, TransportConfig, VarInt};
 use weida_core::{Congestion, Limits};
 
+use crate::reset::{RandomIds, ResetKey};
+
 /// Which end of a connection the parameters are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -47,9 +49,17 @@ pub(crate) fn config(limits: &Limits, role: Role) -> Arc<TransportConfig> {
     Arc::new(config)
 }
 
-/// What a QUIC endpoint of ours accepts on its socket.
-pub(crate) fn endpoint_config() -> EndpointConfig {
-    let mut config = EndpointConfig::default();
+/// What a QUIC endpoint of ours accepts on its socket. A binding brings the key
+/// of its stateless resets, which its successor will have too.
+pub(crate) fn endpoint_config(reset: Option<ResetKey>) -> EndpointConfig {
+    let mut config = match reset {
+        None => EndpointConfig::default(),
+        Some(key) => {
+            let mut config = EndpointConfig::new(Arc::new(key));
+            config.cid_generator(|| Box::new(RandomIds));
+            config
+        }
+    };
     // Fails only below QUIC's minimum.
     drop(config.max_udp_payload_size(MAX_DATAGRAM_BYTES));
     config

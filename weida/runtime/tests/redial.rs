@@ -7,6 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::raw::RawServer;
+use common::relay::Relay;
 use common::{Server, client, eventually, soon, stays_pending};
 use weida::{
     Error, GiveUp, Identity, LossCause, OutboxFull, PeerEvent, PeerEvents, ReconnectPolicy,
@@ -129,6 +130,37 @@ async fn rd_1_an_operation_waits_for_the_redial() {
     transfer.finish().unwrap();
     let arrived = soon(puller.recv()).await.unwrap();
     assert_eq!(soon(arrived.collect(8)).await.unwrap(), b"late");
+}
+
+/// A killed process says no goodbye; its successor ends the connections it
+/// does not know, long before the idle timeout of 30 s would.
+#[tokio::test]
+async fn rd_1_a_peer_that_died_in_silence_is_redialled_as_soon_as_it_is_back() {
+    let mut place = Restartable::start().await;
+    let puller = place.server().listener.puller("/x").unwrap();
+    let relay = Relay::start(place.addr).await;
+    let runtime = Runtime::new(quick()).unwrap();
+    let pusher = runtime.pusher(Trust::by_address());
+    let url = place.server().url_via(relay.addr(), "/x");
+    soon(pusher.connect(&url)).await.unwrap();
+    let mut events = pusher.events();
+    // Nothing that the server says while it stops gets through.
+    relay.cut();
+    drop(puller);
+    place.stop().await;
+    place.start_again().await;
+    let puller = place.server().listener.puller("/x").unwrap();
+    relay.heal();
+    assert_eq!(pusher.peer_count(), 1, "the dialler knows nothing yet");
+    let mut transfer = soon(pusher.open(TransferMeta::default())).await.unwrap();
+    // Whether this one arrives is unknown to the dialler, and so it should be.
+    let _: weida::Result<()> = transfer.write_all(&[0; 2000]).await;
+    let lost = tokio::time::timeout(Duration::from_secs(8), events.recv());
+    let lost = lost.await.expect("far less than the idle timeout");
+    assert!(matches!(lost, Some(PeerEvent::Lost { .. })), "{lost:?}");
+    soon(pusher.send(b"again")).await.unwrap();
+    let arrived = soon(puller.recv()).await.unwrap();
+    assert_eq!(soon(arrived.collect(8)).await.unwrap(), b"again");
 }
 
 /// RD-2: another key at the address ends the slot.

@@ -42,8 +42,9 @@ impl Binding {
         let mut config = quinn::ServerConfig::with_crypto(tls::server_crypto(tls)?);
         config.transport_config(transport::config(&shared.config.limits, Role::Binding));
         let local_addr = quinn::AsyncUdpSocket::local_addr(&*socket)?;
+        let reset = tls.identity.material()?.reset_key(local_addr);
         let endpoint = Endpoint::new_with_abstract_socket(
-            transport::endpoint_config(),
+            transport::endpoint_config(Some(reset)),
             Some(config),
             socket.clone(),
             shared.exec.quinn(),
