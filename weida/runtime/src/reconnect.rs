@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rd_4_a_slow_reader_learns_how_many_it_missed() {
+    async fn rd_4_inv_12_a_slow_reader_learns_how_many_it_missed() {
         let hub = EventHub::new();
         let mut events = hub.subscribe();
         for _ in 0..EVENTS_KEPT + 10 {

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ad_10_the_lookup_past_the_bound_is_refused_until_one_ends() {
+    async fn ad_10_inv_8_the_lookup_past_the_bound_is_refused_until_one_ends() {
         static GATE: LookupGate = LookupGate::new(2);
         let (release, held) = mpsc::channel::<()>();
         let held = Arc::new(std::sync::Mutex::new(held));
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ad_12_a_custom_resolver_answers_within_the_cap() {
+    async fn ad_12_inv_8_a_custom_resolver_answers_within_the_cap() {
         let (resolver, asked) = table((1..=9).map(addr).collect());
         let lookup = Lookup {
             resolver: &resolver,

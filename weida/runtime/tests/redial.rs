@@ -410,7 +410,7 @@ async fn ob_2_the_outbox_is_written_in_order_after_the_redial() {
 
 /// OB-3 and OB-4: two bounds, three answers.
 #[tokio::test]
-async fn ob_3_ob_4_the_outbox_is_bounded_in_messages_and_bytes() {
+async fn ob_3_ob_4_inv_12_the_outbox_is_bounded_in_messages_and_bytes() {
     for policy in [OutboxFull::Block, OutboxFull::Drop, OutboxFull::Reject] {
         let mut place = Restartable::start().await;
         let config = RuntimeConfig {

@@ -327,7 +327,7 @@ async fn mqtt_18_11_nothing_below_dollar_for_leading_wildcards() {
 
 /// One bad filter costs itself only. [mqtt 18 #19] [S17-31]
 #[tokio::test]
-async fn mqtt_18_19_one_bad_filter_keeps_the_others_and_the_connection() {
+async fn mqtt_18_19_s17_31_one_bad_filter_keeps_the_others_and_the_connection() {
     let mut config = config();
     config.grants = vec![crate::common::allow("anonymous", &["#"], &["ok/#"])];
     let world = World::start(config, MemoryFabric::new()).await;

@@ -483,3 +483,75 @@ fn inv_1_a_head_holds_what_arrived() {
     );
     assert_eq!(caps::MAX_LIST_ITEMS, 64);
 }
+
+/// Nesting and lists end at their bounds, for values nobody knows as well; one
+/// below is the valid neighbour.
+#[test]
+fn inv_13_nesting_and_lists_are_bounded() {
+    let nested =
+        |depth: usize| [&hex("A2 00 62 2F 78 18 40")[..], &vec![0x81; depth], &[0]].concat();
+    assert!(DataHeader::decode(&nested(caps::MAX_SKIP_DEPTH)).is_ok());
+    for depth in [caps::MAX_SKIP_DEPTH + 1, 5_000] {
+        let refused = DataHeader::decode(&nested(depth)).map(drop);
+        assert!(
+            matches!(refused, Err(DecodeError::DepthExceeded { max: 8, .. })),
+            "{refused:?}"
+        );
+    }
+    let capabilities = |count: u8| {
+        let list: Vec<u8> = (0..count).flat_map(|n| [0x18, 0x80 + n]).collect();
+        [
+            &hex("A5 00 81 00 01 19 40 00 02 19 04 00 03 98")[..],
+            &[count],
+            &list,
+            &hex("04 80"),
+        ]
+        .concat()
+    };
+    assert_eq!(
+        Hello::decode(&capabilities(64)).unwrap().capabilities.len(),
+        64
+    );
+    assert!(Hello::decode(&capabilities(65)).is_err());
+}
+
+/// Taken apart without a rest: a field for a credential, a session, a position
+/// to resume at or another connection would have to be named here first.
+#[test]
+fn az_6_s8_26_no_header_has_room_for_a_credential_or_a_resumption() {
+    let DataHeader {
+        endpoint,
+        content_len: _,
+        content_type: _,
+        traceparent: _,
+        tracestate: _,
+        topic: _,
+        sequence: _,
+        producer: _,
+        achieved: _,
+        report_id: _,
+        report: _,
+        report_mode: _,
+        segment: _,
+        layer: _,
+        extensions: _,
+    } = DataHeader::addressed("/x");
+    assert_eq!(endpoint, Some("/x"));
+    let SubscriptionHeader {
+        endpoint,
+        filter,
+        max_age_ms,
+        max_layer,
+    } = SubscriptionHeader::new("/x", "a");
+    assert_eq!(
+        (endpoint, filter, max_age_ms, max_layer),
+        ("/x", "a", None, None)
+    );
+    // Key 12 is the free one between them: whatever stands there says nothing.
+    let with = |key_12: &[u8]| [&hex("A2 00 62 2F 78 0C")[..], key_12].concat();
+    let token = with(&hex("66 73 65 63 72 65 74"));
+    assert_eq!(
+        DataHeader::decode(&token),
+        DataHeader::decode(&hex("A1 00 62 2F 78"))
+    );
+}

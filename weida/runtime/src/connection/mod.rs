@@ -50,7 +50,7 @@ pub(crate) use receipts::Receipts;
 pub struct ConnectionId(u64);
 
 impl ConnectionId {
-    fn next() -> Self {
+    pub(crate) fn next() -> Self {
         static SERIAL: AtomicU64 = AtomicU64::new(1);
         Self(SERIAL.fetch_add(1, Ordering::Relaxed))
     }

@@ -580,3 +580,6 @@ fn check_topic(topic: &str) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -180,29 +180,42 @@ async fn wire_5_2_a_head_above_the_subscribers_cap_is_a_counted_drop() {
     raw.hears_nothing().await;
 }
 
-#[tokio::test]
-async fn pf_6_nothing_is_dropped_when_every_subscriber_keeps_up() {
+/// Nobody who reads loses anything, at every width.
+async fn nothing_is_dropped(width: usize, messages: u32) {
     let world = World::new().await;
     let publisher = world.listener.publisher("/p").unwrap();
     let mut clients = Vec::new();
-    for _ in 0..16 {
+    for _ in 0..width {
         clients.push(world.subscriber("/p", &["t.#"]).await);
     }
-    eventually(|| publisher.subscriber_count() == 16).await;
-    for n in 0..100u32 {
-        assert_eq!(
-            publisher.publish("t.x", n.to_be_bytes().to_vec()).unwrap(),
-            16
-        );
+    eventually(|| publisher.subscriber_count() == width).await;
+    for n in 0..messages {
+        let sent = publisher.publish("t.x", n.to_be_bytes().to_vec());
+        assert_eq!(sent.unwrap(), width);
     }
     for client in &clients {
         let mut seen = std::collections::BTreeSet::new();
-        for _ in 0..100 {
+        for _ in 0..messages {
             seen.insert(client.next().await.1);
         }
-        assert_eq!(seen.len(), 100);
+        assert_eq!(seen.len(), messages as usize);
     }
     assert_eq!(publisher.dropped(), 0);
+}
+
+#[tokio::test]
+async fn pf_6_nothing_is_dropped_when_every_subscriber_keeps_up() {
+    nothing_is_dropped(16, 100).await;
+}
+
+#[tokio::test]
+async fn pf_6_nothing_is_dropped_for_one_subscriber() {
+    nothing_is_dropped(1, 1000).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pf_6_nothing_is_dropped_for_256_subscribers() {
+    nothing_is_dropped(256, 8).await;
 }
 
 /// A payload that says when its last holder lets go.

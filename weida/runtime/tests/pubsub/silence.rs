@@ -35,7 +35,7 @@ async fn s17_1_s17_2_what_a_subscriber_writes() {
 /// Recorded with a publisher, recorded without one, ignored, and declined: the
 /// same silence. [weida S17-5, S17-8, S17-20]
 #[tokio::test]
-async fn s17_4_s17_8_every_kind_of_yes_and_no_looks_the_same() {
+async fn s17_4_s17_5_s17_8_s17_20_every_kind_of_yes_and_no_looks_the_same() {
     let world = World::new().await;
     let recorded = world.listener.publisher("/recorded").unwrap();
     let declining = world.listener.publisher("/declining").unwrap();
