@@ -360,6 +360,8 @@ impl Builder<'_> {
     fn subscribe(&mut self, url: Arc<str>, feeds: Vec<Feed>) {
         let subscriber = Arc::new(self.runtime.subscriber(self.tls.clone()));
         let mut filters: Vec<_> = feeds.iter().map(|feed| feed.filter.clone()).collect();
+        // One filter for however many routes: the publisher counts them [weida S17-35].
+        filters.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         filters.dedup();
         let reader = Arc::clone(&subscriber);
         self.tasks.push(Box::new(move |sources, dials| {

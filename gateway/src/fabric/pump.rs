@@ -18,7 +18,7 @@ use weida::{
     Acknowledgement, ErrorCode, IncomingRequest, IncomingTransfer, Puller, Replier, Subscriber,
     TransferMeta,
 };
-use weida_bridge::{DropCause, FabricError, Ingress, Level, Outcome, Refusal};
+use weida_bridge::{Backoff, DropCause, FabricError, Ingress, Level, Outcome, Refusal};
 use weida_core::Filter;
 
 use super::extension::Stamp;
@@ -156,6 +156,7 @@ impl SubscribePump {
         let feeds: Arc<[Feed]> = self.feeds.into();
         // A single route is asked for a place before anything is read for it.
         let alone = (feeds.len() == 1).then(|| feeds[0].stack());
+        let mut backoff = Backoff::default();
         loop {
             let mut place = alone.clone();
             let next = async {
@@ -163,15 +164,16 @@ impl SubscribePump {
                 if let Some(place) = &mut place {
                     place.ready().await.map_err(drop)?;
                 }
-                self.subscriber.recv().await.map_err(|error| {
-                    warn!(code = "WEI003", err = %error, "a subscription at a weida publisher ended");
-                })
+                Ok(heard(&self.subscriber, &mut backoff).await)
             };
             let transfer = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 next = next => match next {
-                    Ok(transfer) => transfer,
+                    Ok(Some(transfer)) => transfer,
+                    // The publisher's side failed; the address is dialled anew.
+                    Ok(None) => continue,
+                    // The route is closed.
                     Err(()) => break,
                 },
             };
@@ -183,6 +185,23 @@ impl SubscribePump {
             });
         }
         while tasks.join_next().await.is_some() {}
+    }
+}
+
+/// The next copy. `None` after a wait when there is none to come for now: no fault of a publisher ends the pump, which
+/// lives until it is stopped (`gateway.md` rule 7).
+async fn heard(subscriber: &Subscriber, backoff: &mut Backoff) -> Option<IncomingTransfer> {
+    match subscriber.recv().await {
+        Ok(transfer) => {
+            backoff.reset();
+            Some(transfer)
+        }
+        Err(error) => {
+            warn!(code = "WEI003", err = %error, "a subscription at a weida publisher is down");
+            let wait = backoff.next(&mut rand::rng());
+            tokio::time::sleep(wait).await;
+            None
+        }
     }
 }
 

@@ -8,4 +8,5 @@ mod draining;
 mod grants;
 mod outbound;
 mod pulled;
+mod subscribed;
 mod world;

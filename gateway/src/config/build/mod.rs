@@ -10,6 +10,7 @@ mod listen;
 mod memory;
 mod process;
 mod route;
+mod shared;
 mod validity;
 mod view;
 
@@ -48,6 +49,7 @@ pub(crate) fn build(
     let routes = route::routes(&root, &listen, &limits, report);
     access::cross(&root, &listen, &credentials, &routes, report);
     graph::cycles(&root, &listen, &routes, report);
+    shared::filters(&routes, report);
     let limits = process::fit_open_files(&root, limits, &listen, report);
     memory::check(&root, &listen, &routes, input.allow_overcommit, report);
     Some(Config {
