@@ -219,6 +219,21 @@ mod tests {
         assert!(!grants.publishes(Proved::Nothing, "/in"));
     }
 
+    /// A path is a name, not a place in a tree: nothing below, above or beside it follows, and what looks like a pattern is none.
+    #[test]
+    fn az_2_s17_27_a_grant_reads_no_structure_into_paths() {
+        let (_, peer) = key(1);
+        let grants = on_weida(&[grant(Who::AnyPeer, &["/in", "/a/*"], &["/out"], None)]);
+        assert!(grants.publishes(peer, "/in") && grants.publishes(peer, "/a/*"));
+        for other in ["/in/", "/in/x", "/IN", "/i", "/a/b", "/a/", "/%69n"] {
+            assert!(!grants.publishes(peer, other), "{other}");
+        }
+        assert!(grants.subscribes(peer, "/out"));
+        for other in ["/out/#", "/out.a", "/outer"] {
+            assert!(!grants.subscribes(peer, other), "{other}");
+        }
+    }
+
     /// `peer:*` is everybody who proved a key; `anonymous` is everybody who did not.
     #[test]
     fn s8_3_anonymous_is_not_a_peer() {

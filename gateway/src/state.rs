@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
+use weida::Binding;
 use weida_bridge::LedgerSnapshot;
 use weida_core::Fingerprint;
 
@@ -50,6 +51,8 @@ pub struct State {
     start_time: SystemTime,
     routes: Vec<Arc<RouteHandle>>,
     refusals: Vec<Arc<Refusals>>,
+    /// A binding serves until it is dropped: as long as the process shows anything.
+    bindings: OnceLock<Vec<(Arc<str>, Binding)>>,
     adapters: OnceLock<Sampler>,
     bound: OnceLock<Vec<Bound>>,
     ready: AtomicBool,
@@ -74,6 +77,7 @@ impl State {
             start_time: SystemTime::now(),
             routes,
             refusals,
+            bindings: OnceLock::new(),
             adapters: OnceLock::new(),
             bound: OnceLock::new(),
             ready: AtomicBool::new(false),
@@ -116,6 +120,19 @@ impl State {
     #[must_use]
     pub fn refusals(&self) -> &[Arc<Refusals>] {
         &self.refusals
+    }
+
+    /// The weida listeners' bindings, kept for the life of the process; set once.
+    pub fn set_bindings(&self, bindings: Vec<(Arc<str>, Binding)>) {
+        let _: Result<(), Vec<_>> = self.bindings.set(bindings);
+    }
+
+    /// Live connections of each weida listener.
+    pub fn weida_connections(&self) -> impl Iterator<Item = (&str, usize)> {
+        let bindings = self.bindings.get().map_or(&[][..], Vec::as_slice);
+        bindings
+            .iter()
+            .map(|(name, binding)| (&**name, binding.connection_count()))
     }
 
     /// Where the adapters' own series come from; set once.

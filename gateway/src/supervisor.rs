@@ -185,9 +185,10 @@ async fn run(
     let mut adapters = Scope::new(&never, config.gateway.drain_timeout);
     let failed = CancellationToken::new();
     fabric.start(&mut sources, &mut dials);
-    let (mut bound, _bindings) = weida_side::bind(&config, &fabric, &terms)
+    let (mut bound, bindings) = weida_side::bind(&config, &fabric, &terms)
         .await
         .map_err(fatal)?;
+    state.set_bindings(bindings);
     let served = mqtt::serve(&config, &fabric, own, &state, &mut adapters, &failed).await;
     bound.extend(served.map_err(|reason| Failure {
         exit: Exit::Fatal,

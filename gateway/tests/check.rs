@@ -82,6 +82,26 @@ fn every_broken_file_is_answered_as_its_golden_says() {
     assert!(failures.is_empty(), "{failures}");
 }
 
+/// A limit per peer on a listener whose peers need not prove who they are: there is nobody to limit. The same file is good once
+/// they must.
+#[test]
+fn s8_12_a_limit_per_peer_needs_peers_that_are_proved() {
+    let name = "e024-per-peer-limit-S8-12.toml";
+    let text = std::fs::read_to_string(tests().join("check").join(name)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let found = |text: &str| {
+        std::fs::write(folder.path().join("gateway.toml"), text).unwrap();
+        stderr(&check(folder.path(), &["--config", "gateway.toml"])).contains("[E024]")
+    };
+    assert!(found(&text));
+    let proved = text.replace(
+        "require_client_identity = false",
+        "require_client_identity = true",
+    );
+    assert_ne!(text, proved);
+    assert!(!found(&proved));
+}
+
 /// The neighbours of the broken files: without them a check that refuses everything would pass.
 #[test]
 fn every_good_file_is_good_and_silent() {

@@ -278,3 +278,57 @@ fn gateway_7_3_the_admin_thread_ends_with_its_owner() {
     };
     assert!(Admin::start(&again, state()).is_ok());
 }
+
+/// What an operator needs to see of the weida side: drops and refusals by cause, unknown ends apart from failures, retries by
+/// what ended the attempt, and the live connections of each binding.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn obs_1_the_weida_side_is_exported() {
+    let state = state();
+    let runtime = weida::Runtime::new(weida::RuntimeConfig::default()).unwrap();
+    let identity = weida::Identity::generate().unwrap();
+    let key = identity.fingerprint().unwrap();
+    let any = ([127, 0, 0, 1], 0).into();
+    let binding = runtime.listener().bind_quic(any, identity).await.unwrap();
+    let url = format!("weida://{key}@{}/x", binding.local_addr());
+    state.set_bindings(vec![("weida".into(), binding)]);
+    let shows = |line: &str| {
+        let text = crate::metrics::render(&state).unwrap();
+        assert!(
+            text.lines().any(|it| it == line),
+            "{line} is not in\n{text}"
+        );
+    };
+    let sessions = "weida_gateway_listener_sessions{listener=\"weida\"}";
+    shows(&format!("{sessions} 0.0"));
+    let dialler = weida::Runtime::new(weida::RuntimeConfig::default()).unwrap();
+    let peer = dialler.peer(weida::Trust::by_address());
+    peer.connect(&url).await.unwrap();
+    // The binding enters it a moment after the dialler heard its HELLO.
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    while state.weida_connections().all(|(_, count)| count == 0) {
+        assert!(tokio::time::Instant::now() < deadline, "never counted");
+        tokio::task::yield_now().await;
+    }
+    shows(&format!("{sessions} 1.0"));
+    shows("weida_gateway_peer_connections{direction=\"accepted\"} 1.0");
+
+    let route = &state.routes()[0];
+    route.parts().stats.retry(RetryCause::Disconnected);
+    route.parts().ledger.count_indeterminate();
+    let refusals = &state.refusals()[0];
+    refusals.count(
+        names::RefusedOp::Subscribe,
+        names::RefusedCause::NotAuthorized,
+    );
+    for line in [
+        "route_retries_total{route=\"up\",cause=\"disconnected\"} 1",
+        "route_indeterminate_total{route=\"up\"} 1",
+        "route_dropped_total{route=\"up\",cause=\"refused_by_destination\"} 0",
+        "route_copies_dropped_total{route=\"up\",cause=\"declined\"} 0",
+        "route_copies_dropped_total{route=\"up\",cause=\"subscriber_queue\"} 0",
+        "route_queued{route=\"up\"} 0.0",
+        "listener_refused_total{listener=\"weida\",op=\"subscribe\",cause=\"not_authorized\"} 1",
+    ] {
+        shows(&format!("weida_gateway_{line}"));
+    }
+}

@@ -33,6 +33,7 @@ pub fn render(state: &State) -> Result<String, std::fmt::Error> {
     for refusals in state.refusals() {
         routes::refusals(&mut page, refusals);
     }
+    routes::connections(&mut page, state);
     for sample in state.adapter_samples() {
         let labels: Vec<_> = sample
             .labels

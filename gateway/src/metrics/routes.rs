@@ -9,6 +9,7 @@ use super::page::{Page, Value};
 use crate::grants::Refusals;
 use crate::policy::stats::LoopKind;
 use crate::route::RouteHandle;
+use crate::state::State;
 
 #[expect(
     clippy::cast_precision_loss,
@@ -116,6 +117,27 @@ fn copies_dropped(route: &RouteHandle) -> [(&'static str, u64); 4] {
         }
     }
     causes
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "gauges are read by people and alerts"
+)]
+pub(super) fn connections(page: &mut Page, state: &State) {
+    let mut all = 0;
+    for (listener, count) in state.weida_connections() {
+        all += count;
+        page.put(
+            names::LISTENER_SESSIONS,
+            &[("listener", listener)],
+            Value::Gauge(count as f64),
+        );
+    }
+    page.put(
+        names::PEER_CONNECTIONS,
+        &[("direction", "accepted")],
+        Value::Gauge(all as f64),
+    );
 }
 
 pub(super) fn refusals(page: &mut Page, refusals: &Refusals) {

@@ -1,5 +1,7 @@
 //! The weida runtime as the configuration wants it: identity, trust, bounds, bindings.
 
+use std::sync::Arc;
+
 use weida::{Binding, ClientTls, ClientTrust, Identity, Runtime, RuntimeConfig, ServerTls, Trust};
 
 use crate::config::Config;
@@ -55,7 +57,7 @@ pub(super) fn runtime(_config: &Config) -> Result<Runtime, weida::Error> {
 #[derive(Debug, thiserror::Error)]
 #[error("listener {name:?} cannot bind {address}")]
 pub(super) struct BindError {
-    name: std::sync::Arc<str>,
+    name: Arc<str>,
     address: std::net::SocketAddr,
     source: weida::Error,
 }
@@ -65,7 +67,7 @@ pub(super) async fn bind(
     config: &Config,
     fabric: &GatewayFabric,
     terms: &Terms,
-) -> Result<(Vec<Bound>, Vec<Binding>), BindError> {
+) -> Result<(Vec<Bound>, Vec<(Arc<str>, Binding)>), BindError> {
     let (mut bound, mut bindings) = (Vec::new(), Vec::new());
     for ((name, listen), side) in config.weida_listeners().zip(fabric.sides()) {
         let binding = side
@@ -83,7 +85,7 @@ pub(super) async fn bind(
             address: binding.local_addr(),
         });
         // A binding serves until it is dropped.
-        bindings.push(binding);
+        bindings.push((name.clone(), binding));
     }
     Ok((bound, bindings))
 }

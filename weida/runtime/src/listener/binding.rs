@@ -86,6 +86,13 @@ impl Binding {
         self.inner.free_port();
     }
 
+    /// Connections of this binding that are open now, those of anonymous
+    /// clients included.
+    pub fn connection_count(&self) -> usize {
+        let connections = self.inner.connections();
+        connections.iter().filter(|it| it.is_live()).count()
+    }
+
     /// Closes every live connection of `peer` on this binding with REJECTED and
     /// returns how many there were.
     ///
