@@ -51,7 +51,6 @@ pub struct State {
     start_time: SystemTime,
     routes: Vec<Arc<RouteHandle>>,
     refusals: Vec<Arc<Refusals>>,
-    /// A binding serves until it is dropped: as long as the process shows anything.
     bindings: OnceLock<Vec<(Arc<str>, Binding)>>,
     adapters: OnceLock<Sampler>,
     bound: OnceLock<Vec<Bound>>,
@@ -122,7 +121,7 @@ impl State {
         &self.refusals
     }
 
-    /// The weida listeners' bindings, kept for the life of the process; set once.
+    /// The weida listeners' bindings; set once.
     pub fn set_bindings(&self, bindings: Vec<(Arc<str>, Binding)>) {
         let _: Result<(), Vec<_>> = self.bindings.set(bindings);
     }

@@ -810,6 +810,38 @@ mod closing {
         }
     }
 
+    /// The handle of a binding is not the binding: it serves until it is closed, or its runtime ends.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_binding_outlives_its_handle_and_ends_with_its_runtime() {
+        let server = Server::start().await;
+        let puller = server.listener.puller("/jobs").unwrap();
+        let url = server.url("/jobs");
+        let Server {
+            runtime,
+            listener,
+            binding,
+            ..
+        } = server;
+        let client = dialler();
+        let pusher = client.pusher(client::Trust::by_address());
+        soon("connect", pusher.connect(&url)).await.unwrap();
+        drop(binding);
+        soon("send", pusher.send(b"old")).await.unwrap();
+        drop(soon("arrival", puller.recv()).await.unwrap());
+        let other = dialler();
+        let late = other.pusher(client::Trust::by_address());
+        soon("connect", late.connect(&url)).await.unwrap();
+        soon("send", late.send(b"new")).await.unwrap();
+        drop(soon("arrival", puller.recv()).await.unwrap());
+
+        drop((puller, listener));
+        soon("the end", runtime.shutdown()).await;
+        eventually("both to notice", || {
+            pusher.peer_count() + late.peer_count() == 0
+        })
+        .await;
+    }
+
     #[tokio::test(flavor = "multi_thread")]
     async fn a_server_that_leaves_while_asked_leaves_the_outcome_unknown() {
         let server = Server::start().await;

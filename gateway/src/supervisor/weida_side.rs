@@ -84,7 +84,6 @@ pub(super) async fn bind(
             protocol: "weida",
             address: binding.local_addr(),
         });
-        // A binding serves until it is dropped.
         bindings.push((name.clone(), binding));
     }
     Ok((bound, bindings))

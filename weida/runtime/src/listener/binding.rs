@@ -19,8 +19,8 @@ use crate::transport::{self, Role};
 
 /// One concrete transport binding of a [`Listener`](crate::Listener).
 ///
-/// It serves until it is closed, its runtime ends, or it is dropped.
-#[must_use = "a binding stops serving when it is dropped"]
+/// It serves until [`Binding::close`] or the end of its runtime; dropping this
+/// handle changes nothing, as in the published crate.
 pub struct Binding {
     inner: Arc<BindingInner>,
     life: Arc<Life>,
@@ -108,12 +108,6 @@ impl Binding {
             }
         }
         closed
-    }
-}
-
-impl Drop for Binding {
-    fn drop(&mut self) {
-        self.inner.close_now();
     }
 }
 

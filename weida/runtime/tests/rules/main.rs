@@ -12,3 +12,4 @@ mod outbox;
 mod patterns;
 mod provider;
 mod refusals;
+mod types;
