@@ -18,7 +18,7 @@ impl<T: Into<ClientTls>> NotForDialling<Converts> for T {}
 /// is accepted by a binding.
 #[test]
 fn id_8_any_key_cannot_reach_the_dialling_side() {
-    assert!(<ClientTrust as NotForDialling<_>>::HOLDS);
+    const { assert!(<ClientTrust as NotForDialling<_>>::HOLDS) };
     let identity = weida::Identity::generate().unwrap();
     let server = ServerTls::new(identity).require_client(ClientTrust::AnyKey);
     assert!(matches!(server.client_trust, Some(ClientTrust::AnyKey)));
