@@ -119,6 +119,25 @@ async fn cli_1_exit_2_for_usage() {
     }
 }
 
+/// Said before anything is dialled; what is right beside it gets as far as the dial.
+#[tokio::test]
+async fn cli_1_exit_2_for_a_filter_or_an_anchor_that_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ca.pem");
+    std::fs::write(&file, "no certificate\n").unwrap();
+    let file = file.to_str().unwrap();
+    let url = format!("weida://sha256:{}@127.0.0.1:1/x", "0".repeat(64));
+    for (option, value, code) in [
+        ("--filter", "a.#", 7),
+        ("--filter", "#.a", 2),
+        ("--ca", file, 2),
+    ] {
+        let output = run(&["sub", "--connect-timeout", "1", option, value, &url], b"").await;
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{option} {value}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn cli_1_exit_4_for_an_unknown_endpoint() {
     let served = Served::start(&["--echo"], "/echo").await;

@@ -6,6 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
 use weida::{ClientTls, Identity, Runtime, RuntimeConfig, Trust};
 
 use crate::args::DialArgs;
@@ -50,6 +52,12 @@ pub(crate) fn terms(dial: &DialArgs) -> Result<ClientTls, Failure> {
         // Opened here: a missing file is a local mistake, not a failed connection.
         Some(path) => {
             let pem = std::fs::read(path).map_err(|error| Failure::file("read", path, error))?;
+            // Else a fingerprint in the address would hide that the file anchors nothing.
+            let mut anchors = CertificateDer::pem_slice_iter(&pem);
+            if !matches!(anchors.next(), Some(Ok(_))) {
+                let path = path.display();
+                return Err(Failure::usage(format!("{path} holds no certificate")));
+            }
             Trust::anchor(pem)
         }
         None => Trust::by_address(),

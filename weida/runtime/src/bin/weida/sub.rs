@@ -16,7 +16,9 @@ pub(crate) async fn run(args: &SubArgs) -> Result<(), Failure> {
     let failed = |error| Failure::weida(&args.url, &error);
     let mut events = subscriber.events();
     // Before the dial: the filter then rides the first connection, and nothing published after it is missed.
-    subscriber.subscribe(&args.filter).await.map_err(failed)?;
+    let subscribed = subscriber.subscribe(&args.filter).await;
+    // Nothing is dialled and nothing else is subscribed: it can only be the filter.
+    subscribed.map_err(|error| Failure::usage(format!("--filter: {error}")))?;
     client::dial(&args.dial, &args.url, subscriber.connect(&args.url)).await?;
 
     let mut out = tokio::io::stdout();
