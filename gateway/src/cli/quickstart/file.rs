@@ -98,7 +98,7 @@ max_connections_per_ip = 256       # does not apply to loopback
 bind = "{admin}"
 
 [telemetry]
-log = {{ format = "text", level = "info" }}
+log = {{ format = "text", level = "info" }}   # quickstart shows warnings only, unless started with `--log info`
 "##
     )
 }
