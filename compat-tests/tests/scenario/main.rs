@@ -6,4 +6,5 @@ mod at_least_once;
 mod identity;
 mod lifecycle;
 mod quickstart;
+mod storms;
 mod world;
