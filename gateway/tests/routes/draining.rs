@@ -142,8 +142,9 @@ async fn dr_4_a_request_refused_by_a_draining_peer_reaches_its_successor() {
         reply.write_all(b"opened").await.unwrap();
         reply.finish().unwrap().delivered().await.unwrap();
     });
-    let Outcome::Reply(reply) = within("the reply", end).await.unwrap() else {
-        panic!("no reply")
+    let outcome = within("the reply", end).await.unwrap();
+    let Outcome::Reply(reply) = outcome else {
+        panic!("no reply but {outcome:?}; {:?}", gate.route("up"))
     };
     assert_eq!(reply.payload, "opened");
     assert_eq!(gate.row("up").delivered, 1);

@@ -115,7 +115,7 @@ impl Runtime {
 
     /// Stops admission, gives transfers already finished until `deadline` to
     /// reach the peer's transport, then closes as [`Runtime::shutdown`] does in
-    /// what is left of it.
+    /// what is left of it, and in 100 ms at least, so that peers hear of it.
     ///
     /// What was delivered is a count of transport receipts, never an
     /// acknowledgement; what is outstanding is a number, not an error.
