@@ -11,13 +11,15 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 /// Answer to one connection too many; the client hears why instead of hanging.
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 /// Turned-away connections kept open for a moment, oldest out.
 const MAX_TURNED_AWAY: usize = 16;
+/// A client that has not sent its whole request by then gives its place back: half a request must not keep a probe out.
+const ASKING_TIME: Duration = Duration::from_secs(2);
 /// After an error of the accept call, for instance "too many open files".
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -69,11 +71,11 @@ impl axum::serve::Listener for Door {
             };
             match Arc::clone(&self.places).try_acquire_owned() {
                 Ok(place) => {
-                    let life = Box::pin(tokio::time::sleep(self.life));
                     return (
                         Guest {
                             stream,
-                            life,
+                            life: Box::pin(tokio::time::sleep(self.life.min(ASKING_TIME))),
+                            answer_time: Some(self.life),
                             _place: place,
                         },
                         from,
@@ -94,6 +96,8 @@ impl axum::serve::Listener for Door {
 pub(super) struct Guest {
     stream: TcpStream,
     life: Pin<Box<Sleep>>,
+    /// How long it may live once the answer begins; taken then.
+    answer_time: Option<Duration>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -126,6 +130,9 @@ impl AsyncWrite for Guest {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if let Some(life) = self.answer_time.take() {
+            self.life.as_mut().reset(Instant::now() + life);
+        }
         if let Poll::Ready(over) = self.poll_over(cx) {
             return Poll::Ready(Err(over));
         }

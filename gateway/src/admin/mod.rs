@@ -4,7 +4,8 @@
 //! busy data path cannot make the process look dead.
 //!
 //! # Limits
-//! 64 connections at once, 1 request each; one more is answered 503. A connection lives 30 s at most. Bodies are not read.
+//! 64 connections at once, 1 request each; one more is answered 503. A request has 2 s to arrive, a connection
+//! 30 s to live. Bodies are not read.
 
 mod door;
 mod pages;

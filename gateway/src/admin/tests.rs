@@ -332,3 +332,26 @@ async fn obs_1_the_weida_side_is_exported() {
         shows(&format!("weida_gateway_{line}"));
     }
 }
+
+/// Half a request gives its place back soon: a probe is kept out for moments, not for the life of a connection.
+#[test]
+fn gateway_10_half_requests_do_not_keep_a_probe_out() {
+    let server = Admin::start(&admin(None, false), state()).unwrap();
+    let halves: Vec<_> = (0..MAX_CONNECTIONS)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.address()).unwrap();
+            stream.write_all(b"GET /livez HTTP/1.1\r\nhost: ").unwrap();
+            stream
+        })
+        .collect();
+    // Each of them hears that its time is over; nobody has to leave first.
+    for mut stream in halves {
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        let mut rest = Vec::new();
+        let _: std::io::Result<usize> = stream.read_to_end(&mut rest);
+        assert!(!rest.starts_with(b"HTTP/1.1 200"));
+    }
+    assert_ne!(get(server.address(), "/readyz", "").1, "");
+}
